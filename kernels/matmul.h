@@ -14,8 +14,11 @@ Shape linear_output_shape(const Shape& x, const Shape& w);
 /// equal, or b has rank 2 and is used for every matrix of a.
 inline constinit Kernel<void(const Tensor& a, const Tensor& b, const MatmulOptions&, Tensor& y)> matmul{"matmul"};
 
-// PowerSGD's passes over a large matrix m [rows, columns], with narrow factors p [rows, k] and q [columns, k].
-// Row-major.
+// PowerSGD's passes over a large matrix m [rows, columns], with factors p [rows, k] and q [columns, k]. Row-major.
+
+/// The most columns of a factor with which the bits of these passes, and of mᵀ · p in f32, do not depend on the number
+/// of threads of a CPU. A wider one is worth a product of a library.
+inline constexpr int64_t kNarrowFactor = 8;
 
 /// m = x + y, p = m · q
 inline constinit Kernel<void(const Tensor& x, const Tensor& y, const Tensor& q, Tensor& m, Tensor& p)> add_and_project{

@@ -165,6 +165,7 @@ Clock::time_point InProcess::receive(int peer, const Message& message, std::span
 
 void InProcess::flush() {
   Lock lock(group_->mutex);
+  if (!group_->failure.empty()) fail(lock, rank_, "");  // an operation without elements only comes here
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank_) wait(lock, peer, [&] { return group_->box(rank_, peer).parcels.empty(); });
 }

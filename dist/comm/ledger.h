@@ -37,7 +37,9 @@ class Ledger {
   void received_payload(uint64_t bytes) { received_payload_ += bytes; }
 
   Traffic traffic() const {
-    return {sent_payload_, sent_ - sent_payload_, received_payload_, received_ - received_payload_};
+    // Bytes count as payload last, so the payload is read first.
+    const uint64_t sent = sent_payload_, received = received_payload_;
+    return {sent, sent_ - sent, received, received_ - received};
   }
 
  private:

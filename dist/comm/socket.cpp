@@ -287,6 +287,9 @@ Socket connect(const Address& address, Until until, std::string& why) {
           patience *= 2;
       }
       send_at_once(socket.descriptor());
+      // If nobody listens at a port of this machine, the system may choose this port for the call, which then reaches
+      // itself.
+      if (error == 0 && socket.local() == socket.remote()) error = ECONNREFUSED;
       if (error == 0) return socket;
       why = reason(error);
     }

@@ -195,6 +195,8 @@ class Tcp final : public Transport {
   Channel& begin(int peer, const Message& message);
   template <class Move>
   auto guarded(Channel& channel, const Move& move);
+  void drop_queues();
+  [[noreturn]] void fail_stalled(int peer);
   bool write_all_channels();
   Channel* unsent();
   void wait(Channel* source, Clock::time_point until);
@@ -243,9 +245,19 @@ auto Tcp::guarded(Channel& channel, const Move& move) {
   } catch (const Error& error) {
     cause = error.what();
   }
-  for (const auto& each : channels_)
-    if (each) each->drop_queue();
+  drop_queues();
   monitor_.fail(channel.peer(), cause);
+}
+
+/// Before an error leaves: the caller then frees the tensors that are still to be sent.
+void Tcp::drop_queues() {
+  for (const auto& channel : channels_)
+    if (channel) channel->drop_queue();
+}
+
+void Tcp::fail_stalled(int peer) {
+  drop_queues();
+  monitor_.fail_stalled(peer);
 }
 
 void Tcp::send(int peer, const Message& message, std::span<const std::byte> bytes, Clock::time_point due) {
@@ -270,20 +282,21 @@ Clock::time_point Tcp::receive(int peer, const Message& message, std::span<std::
     else if (now < idle_since + options_.deadlines.operation)
       wait(&channel, idle_since + options_.deadlines.operation);
     else
-      monitor_.fail_stalled(peer);
+      fail_stalled(peer);
   }
   links_.wait_for(-1);
   return channel.due();
 }
 
 void Tcp::flush() {
+  monitor_.throw_if_failed();  // an operation without elements only comes here
   auto deadline = Clock::now() + options_.deadlines.operation;
   while (Channel* channel = unsent()) {
     links_.wait_to_send(channel->peer());
     if (write_all_channels()) {
       deadline = Clock::now() + options_.deadlines.operation;
     } else {
-      if (Clock::now() >= deadline) monitor_.fail_stalled(channel->peer());
+      if (Clock::now() >= deadline) fail_stalled(channel->peer());
       wait(nullptr, deadline);
     }
   }
@@ -323,7 +336,9 @@ void Tcp::wait(Channel* source, Clock::time_point until) {
     return timespec{whole.count(), std::chrono::nanoseconds(rest - whole).count()};
   }();
   ::ppoll(entries.data(), entries.size(), &left, nullptr);
-  if (entries[0].revents != 0) monitor_.throw_if_failed();
+  if (entries[0].revents == 0) return;
+  drop_queues();
+  monitor_.throw_if_failed();
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include <map>
+#include <memory>
 
 #include "tern/core/error.h"
+#include "tern/core/parallel.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/table.h"
 #include "tern/kernels/matmul.h"
@@ -35,6 +37,18 @@ Tensor product(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& o
   kernels::matmul(a, b, options, y);
   return y;
 }
+
+/// While it lives, this thread computes alone.
+class Alone {
+ public:
+  Alone() { set_thread_count(1); }
+  ~Alone() { set_thread_count(threads_); }
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+
+ private:
+  int threads_ = thread_count();
+};
 
 /// PowerSGD (Vogels et al., arXiv 1905.13727, algorithms 1 and 2; as epfml/powersgd's paper code and PyTorch's hook).
 /// The ranks' matrices M = gradient + error become the product of two narrow ones, by one step of power iteration that
@@ -100,8 +114,15 @@ class PowerSgd final : public Exchange {
     std::vector<Tensor> matrices;  ///< M [n0, n1]; undefined for tensors that travel as floats
   };
 
+  /// The bits of products with a wide factor depend on the number of threads. Ranks can have several, and with overlap
+  /// any thread may make them.
+  std::unique_ptr<Alone> alone_if_wide() const {
+    return options_.rank > kernels::kNarrowFactor ? std::make_unique<Alone>() : nullptr;
+  }
+
   Round start_round(const FusedGradients& message) {
     const Stopwatch encoding(times_.encode);
+    const auto alone = alone_if_wide();
     Round round = {.message = message, .first = {}, .matrices = {}};
     FusedGradients narrow = message;
     for (size_t i = 0; i < message.size(); ++i) {
@@ -125,6 +146,7 @@ class PowerSgd final : public Exchange {
     FusedGradients second;
     {
       const Stopwatch decoding(times_.decode);
+      const auto alone = alone_if_wide();
       results = means(std::move(round.first), ranks);
       for (size_t i = 0; i < results.size(); ++i) {
         const Tensor& m = round.matrices[i];
@@ -138,6 +160,7 @@ class PowerSgd final : public Exchange {
     FlatTensors sums = FlatTensors::copy(second);
     wait(communicator_.all_reduce(sums.whole));
     const Stopwatch decoding(times_.decode);
+    const auto alone = alone_if_wide();
     const std::vector<Tensor> q = means(std::move(sums), ranks);
     for (size_t i = 0, matrix = 0; i < results.size(); ++i) {
       if (!round.matrices[i].defined()) continue;

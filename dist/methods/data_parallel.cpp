@@ -106,6 +106,7 @@ StateDict DataParallel::state() {
 void DataParallel::load_state(const StateDict& state, int64_t /*steps*/) {
   StateDict residuals, means, expected;
   for (const auto& [name, tensor] : state) (name.starts_with(kMeanPrefix) ? means : residuals).add(name, tensor);
+  settle();  // what is under way belongs to the state before
   averaging_.load_state(residuals);
   means_.clear();
   if (means.size() == 0) return;

@@ -100,6 +100,7 @@ void IndependentSubnets::consolidate() {
     const StateDict rest = average_of_uncut(model_, cuts_, communicator_, Account::overhead, wait_);
     install(ended.gather());
     install(rest);
+    of_clones_ = of_clones_ + (ended.times() - store_.times());
   }
   whole_ = true;
 }
@@ -144,7 +145,7 @@ void IndependentSubnets::install(const StateDict& values) {
   }
 }
 
-ExchangeTimes IndependentSubnets::times() const { return store_.times() + ExchangeTimes{.wait = wait_}; }
+ExchangeTimes IndependentSubnets::times() const { return store_.times() + of_clones_ + ExchangeTimes{.wait = wait_}; }
 
 StateDict IndependentSubnets::state() {
   check(whole_, "independent subnets: a checkpoint is taken after consolidate");

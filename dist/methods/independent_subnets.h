@@ -81,12 +81,13 @@ class IndependentSubnets final : public DistributedOptimizer {
   std::unique_ptr<GradientCodec> codec_, download_;  ///< null: f32
 
   int64_t step_ = 0;
-  Tensor round_;        ///< i64 []
-  SubnetParts parts_;   ///< of this round; empty between rounds
-  StateDict received_;  ///< the subnet's parameters as received, if uploads send changes
-  bool whole_ = true;   ///< whether the model is the whole model
-  StateDict subnet_;    ///< model and optimizer state to continue with, while the model is whole within a round
-  double wait_ = 0;     ///< seconds, for averages
+  Tensor round_;             ///< i64 []
+  SubnetParts parts_;        ///< of this round; empty between rounds
+  StateDict received_;       ///< the subnet's parameters as received, if uploads send changes
+  bool whole_ = true;        ///< whether the model is the whole model
+  StateDict subnet_;         ///< model and optimizer state to continue with, while the model is whole within a round
+  double wait_ = 0;          ///< seconds, for averages
+  ExchangeTimes of_clones_;  ///< of stores that were made whole within a round
 };
 
 }  // namespace tern

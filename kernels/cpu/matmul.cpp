@@ -52,8 +52,7 @@ void add_bias(const Tensor& bias, bool relu, const Tensor& y) {
   });
 }
 
-/// The most columns of a factor that counts as narrow. A wider one is worth a real product.
-constexpr int64_t kNarrow = 8;
+using kernels::kNarrowFactor;
 constexpr int64_t kSet = 4;  ///< columns of a factor that one pass takes
 
 /// The columns of a narrow factor [n, k], one after the other, and columns of zeros that fill the last set.
@@ -102,7 +101,8 @@ void multiply_transposed(const Tensor& a, const Tensor& b, const Tensor& y) {
 
 void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options, Tensor& y) {
   const Tensor left = as_f32(a), right = as_f32(b);
-  if (y.rank() == 2 && y.dtype() == DType::f32 && options.transpose_a && !options.transpose_b && y.size(1) <= kNarrow)
+  if (y.rank() == 2 && y.dtype() == DType::f32 && options.transpose_a && !options.transpose_b &&
+      y.size(1) <= kNarrowFactor)
     return multiply_transposed(left, right, y);
   const bool shared = b.rank() == 2 && a.rank() > 2;
   Gemm gemm{.m = y.size(-2),
@@ -127,7 +127,7 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
 
 void add_and_project(const Tensor& x, const Tensor& y, const Tensor& q, Tensor& m, Tensor& p) {
   const int64_t rows = m.size(0), columns = m.size(1), k = q.size(1);
-  if (m.dtype() != DType::f32 || k > kNarrow) return kernels::add_then_project<Target::cpu>(x, y, q, m, p);
+  if (m.dtype() != DType::f32 || k > kNarrowFactor) return kernels::add_then_project<Target::cpu>(x, y, q, m, p);
   const std::vector<float> factor = columns_of(q);
   const float *left = x.data<float>(), *right = y.data<float>(), *of_q = factor.data();
   float *sum = m.data<float>(), *projected = p.data<float>();
@@ -156,7 +156,8 @@ void add_and_project(const Tensor& x, const Tensor& y, const Tensor& q, Tensor& 
 
 void subtract_product(const Tensor& p, const Tensor& q, const Tensor& m, Tensor& y, Tensor& rest) {
   const int64_t rows = m.size(0), columns = m.size(1), k = q.size(1);
-  if (m.dtype() != DType::f32 || k > kNarrow) return kernels::multiply_then_subtract<Target::cpu>(p, q, m, y, rest);
+  if (m.dtype() != DType::f32 || k > kNarrowFactor)
+    return kernels::multiply_then_subtract<Target::cpu>(p, q, m, y, rest);
   const std::vector<float> factor = columns_of(q);
   const float *of_p = p.data<float>(), *of_q = factor.data(), *from = m.data<float>();
   float *product = y.data<float>(), *left = rest.data<float>();

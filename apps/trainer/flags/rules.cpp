@@ -205,6 +205,7 @@ GroupSpec parse_group(std::string_view spec, const TrainSettings& s) {
         check_input(s.method != TrainingMethod::demo, "found one, expected none with --method demo");
         read_value({text}, read.rule);
       } else if (name == "until") {
+        check_input(s.method != TrainingMethod::demo, "found one, expected none with --method demo");
         check_input(s.lr_schedule == LrSchedule::poly || s.lr_schedule == LrSchedule::cosine, "--lr-schedule ",
                     s.lr_schedule, " does not end");
         read.until = number(kPositive);

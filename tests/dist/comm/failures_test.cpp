@@ -100,6 +100,8 @@ TEST_P(Failures, PoisonTheCommunicator) {
     Tensor x = Tensor::full({10}, 1);
     EXPECT_THROW(c.all_reduce(x).wait(), PeerError);
     EXPECT_THROW(c.broadcast(x, 0).wait(), PeerError);
+    Tensor nothing = Tensor::empty({0});
+    EXPECT_THROW(c.all_reduce(nothing).wait(), PeerError);
   });
 }
 

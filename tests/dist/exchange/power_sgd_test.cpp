@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tern/core/parallel.h"
 #include "tests/dist/exchange/exchange_support.h"
 
 namespace tern::test {
@@ -40,6 +41,22 @@ FusedGradients constant_matrix(int rank, uint32_t step, bool noisy) {
       m.data<float>()[i * kColumns + j] = value;
     }
   return {{{"matrix", {.seed = 7, .step = step}}, m}};
+}
+
+// A product with a wide factor has other bits if another number of threads makes it.
+TEST(PowerSgd, HasTheSameBitsWithAnyNumberOfThreads) {
+  for (const int rank : {2, 16}) {
+    std::vector<std::vector<float>> means(2);
+    const auto errors = with_communicators(make_in_process(2), [&](Communicator& c) {
+      set_thread_count(c.rank() == 0 ? 1 : 4);
+      const auto none = make_codec("none");
+      const auto way = make_exchange(join({"powersgd:rank=", rank}), *none, c);
+      means[c.rank()] = way->start(gradients_of(c.rank(), {{256, 2304}}))()[0].to_vector<float>();
+      EXPECT_EQ(thread_count(), c.rank() == 0 ? 1 : 4);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(2));
+    EXPECT_TRUE(means[0] == means[1]) << "rank " << rank;
+  }
 }
 
 TEST(PowerSgd, GivesTheMeanOfMatricesOfItsRankAtOnce) {

@@ -191,6 +191,26 @@ TEST(DataParallel, GoesOnFromSavedMeans) {
   }
 }
 
+TEST(DataParallel, GoesBackToASavedStepWhileMessagesTravel) {
+  const auto copy_of = [](const StateDict& state) {
+    StateDict copy;
+    for (const auto& [name, tensor] : state) copy.add(name, tensor.clone());
+    return copy;
+  };
+  const Results undisturbed = data_parallel(make_in_process(2), stale("none"));
+  const Results gone_back = train_on_ranks(make_in_process(2), [&](const RankTraining& rank) {
+    DataParallel method(rank.model, rank.local, rank.communicator, stale("none"));
+    rank.steps(method, 0, 4);
+    const StateDict state = method.state(), model = copy_of(rank.model.state()), local = copy_of(rank.local.state());
+    rank.steps(method, 4, 5);
+    method.load_state(state, 4);
+    rank.model.load_state(model);
+    rank.local.load_state(local);
+    rank.steps(method, 4, 10);
+  });
+  EXPECT_EQ(gone_back, undisturbed);
+}
+
 TEST(DataParallel, GoesOnFromTheResidualsOfBothStagesOfOneBit) {
   DataParallel::Options options = with_codec("onebit");
   options.averaging.exchange = "reduce-scatter";
