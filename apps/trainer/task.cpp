@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "tern/autograd/functional.h"
@@ -12,6 +13,11 @@ namespace tern {
 std::string Score::text(double value) const {
   if (unit == "%") return fmt::format("{:.2f} %", 100 * value);
   return fmt::format("{:.4f}{}{}", value, unit.empty() ? "" : " ", unit);
+}
+
+bool Score::reaches(double value, double target) const {
+  const double shown = value * shown_factor(), slack = 1e-9 * std::max(1.0, std::abs(target));
+  return higher_is_better ? shown >= target - slack : shown <= target + slack;
 }
 
 std::string Score::key() const {

@@ -29,6 +29,9 @@ struct Score {
   double shown_factor() const { return unit == "%" ? 100 : 1; }
   /// "97.50 %", "3.2100 nats", "12.0000"
   std::string text(double value) const;
+  /// Whether `value` is as good as `target`, which is the number that people see, or better. Values that differ by
+  /// rounding errors only are equal.
+  bool reaches(double value, double target) const;
   /// The name as a key of JSON and of TensorBoard: "phone_error_rate".
   std::string key() const;
 };

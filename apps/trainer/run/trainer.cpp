@@ -311,9 +311,7 @@ void Trainer::evaluate_model() {
 
 bool Trainer::reaches_target() const {
   if (!settings_.target_score || steps_ == 0) return false;
-  const Score& first = scores_.front();
-  const double found = evaluation_.values().front() * first.shown_factor();
-  return first.higher_is_better ? found >= *settings_.target_score : found <= *settings_.target_score;
+  return scores_.front().reaches(evaluation_.values().front(), *settings_.target_score);
 }
 
 std::string Trainer::what_is_kept() const {

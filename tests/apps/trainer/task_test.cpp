@@ -27,6 +27,19 @@ TEST(Score, IsShownInItsUnit) {
   EXPECT_EQ((Score{.name = "phone error rate"}.key()), "phone_error_rate");
 }
 
+TEST(Score, ReachesATargetThatItEquals) {
+  const Score accuracy = {.name = "accuracy"}, error = {.name = "error", .higher_is_better = false};
+  EXPECT_TRUE(accuracy.reaches(Ratio{3416, 8000}.value(), 42.7));  // 100 times this quotient is below 42.7
+  EXPECT_TRUE(accuracy.reaches(Ratio{3417, 8000}.value(), 42.7));
+  EXPECT_FALSE(accuracy.reaches(Ratio{3415, 8000}.value(), 42.7));
+  EXPECT_TRUE(error.reaches(Ratio{7, 100}.value(), 7));  // 100 times this quotient is above 7
+  EXPECT_TRUE(error.reaches(Ratio{6, 100}.value(), 7));
+  EXPECT_FALSE(error.reaches(Ratio{8, 100}.value(), 7));
+  const Score distance = {.name = "distance", .unit = "", .higher_is_better = false};
+  EXPECT_TRUE(distance.reaches(3e6 * 1.1, 3.3e6));
+  EXPECT_FALSE(distance.reaches(3.31e6, 3.3e6));
+}
+
 TEST(Score, HasANameOfItsOwn) {
   const auto message = [](const std::vector<Score>& scores) {
     return message_of<Error>([&] { check_scores(scores); });
