@@ -62,7 +62,8 @@ inline constexpr double kLeastNorm = 1e-7;
 /// x ← x · norm / (√squared_norm + kLeastNorm), with squared_norm [f64, rank 0] that of x.
 inline constinit Kernel<void(Tensor& x, const Tensor& squared_norm, double norm)> set_norm{"set_norm"};
 
-/// first ← decay·first + (1 - decay)·w: an exponential moving average of parameters.
+/// first ← first + (1 - decay)·(w - first): an exponential moving average of parameters. If w is equal to the average,
+/// the average does not change.
 inline constinit Kernel<void(std::span<const ParameterUpdate>, const Tensor& decay)> average_update{"average_update"};
 
 /// sum [rank 0, f64] = Σ g² over all gradients, in a fixed order.

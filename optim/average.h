@@ -8,7 +8,7 @@
 
 namespace tern {
 
-/// An exponential moving average of parameters, for evaluation: a ← d·a + (1 - d)·w after each step. For the t-th
+/// An exponential moving average of parameters, for evaluation: a ← a + (1 - d)·(w - a) after each step. For the t-th
 /// update, counted from 0, d = min(decay, (1 + t)/(10 + t)), so that the first values have little weight soon. The
 /// average starts with the values of the parameters at construction. Does not own the parameters. Used by one thread at
 /// a time.

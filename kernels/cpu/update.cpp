@@ -121,13 +121,13 @@ void set_norm(Tensor& x, const Tensor& squared_norm, double norm) {
 }
 
 void average_update(std::span<const ParameterUpdate> updates, const Tensor& decay) {
-  const auto keep = static_cast<float>(number(decay)), rest = static_cast<float>(1 - number(decay));
+  const auto rest = static_cast<float>(1 - number(decay));
   for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
     const float* w = update.w.data<float>();
     float* average = update.first.data<float>();
     vectorized([=] {
 #pragma omp simd
-      for (int64_t i = first; i < last; ++i) average[i] = keep * average[i] + rest * w[i];
+      for (int64_t i = first; i < last; ++i) average[i] += rest * (w[i] - average[i]);
     });
   });
 }

@@ -230,14 +230,12 @@ __global__ void set_norm_kernel(const double* squared_norm, double norm, float* 
 
 /// The average takes the place of w, and w takes the place of g.
 struct AverageRule {
-  float keep, rest;
-  __device__ void operator()(float& average, float w, float&, float&) const { average = keep * average + rest * w; }
+  float rest;
+  __device__ void operator()(float& average, float w, float&, float&) const { average += rest * (w - average); }
 };
 struct MakeAverage {
   const double* decay;
-  __device__ AverageRule operator()(const ParameterTable::Entry&) const {
-    return {static_cast<float>(*decay), static_cast<float>(1 - *decay)};
-  }
+  __device__ AverageRule operator()(const ParameterTable::Entry&) const { return {static_cast<float>(1 - *decay)}; }
 };
 
 __global__ void clip_scale_kernel(const double* squared_norm, double max_norm, double* scale) {

@@ -81,12 +81,15 @@ void set_norm(Tensor& x, const Tensor& squared_norm, double norm) {
 }
 
 void average_update(std::span<const kernels::ParameterUpdate> updates, const Tensor& decay) {
-  const double keep = number(decay);
+  const double rest = 1 - number(decay);
   for (const auto& update : updates)
     visit_floating(update.w.dtype(), "average_update", [&]<class T>(T) {
       const T* w = update.w.data<T>();
       T* average = update.first.data<T>();
-      for (int64_t i = 0; i < update.w.numel(); ++i) average[i] = static_cast<T>(keep * average[i] + (1 - keep) * w[i]);
+      for (int64_t i = 0; i < update.w.numel(); ++i) {
+        const double a = average[i];
+        average[i] = static_cast<T>(a + rest * (w[i] - a));
+      }
     });
 }
 

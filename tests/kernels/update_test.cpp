@@ -136,6 +136,22 @@ TEST(AverageUpdate, MovesTheAverage) {
   expect_values(updates[0].first, {1.2});
 }
 
+TEST(AverageUpdate, DoesNotMoveIfTheParameterIsTheAverage) {
+  for (const Target on : {Target::reference, Target::cpu, Target::cuda}) {
+    if (!average_update.has(on) || (on == Target::cuda && !test::why_no_cuda().empty())) continue;
+    const Device device{on == Target::cuda ? DeviceType::cuda : DeviceType::cpu, 0};
+    Values values;
+    for (int i = 0; i < 67; ++i) values.push_back(std::sin(i + 1));
+    const Tensor w = f64({67}, values).to(DType::f32).to(device);
+    for (const double d : {0.9999, 0.6}) {
+      const Updates updates{{.w = w, .g = {}, .first = w.clone(), .second = {}}};
+      const Tensor decay = number(d).to(device);
+      for (int i = 0; i < 1000; ++i) average_update.on(on)(updates, decay);
+      EXPECT_EQ(updates[0].first.to_vector<float>(), w.to_vector<float>()) << to_string(on) << ", decay " << d;
+    }
+  }
+}
+
 TEST(SquaredNorm, AddsOverAllParameters) {
   const Updates updates{one(0, 1), one(0, 2), one(0, -2)};
   Tensor sum = empty_f64({});
