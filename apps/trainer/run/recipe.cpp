@@ -143,9 +143,11 @@ std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
   return groups;
 }
 
-/// The step at `at`, which below 1 is a share of the run and is rounded up.
+/// The step at `at`, which below 1 is a share of the run and is rounded up. 0.55 of 100 steps is step 55, although the
+/// product of these doubles is above 55.
 int64_t step_at(double at, int64_t total_steps) {
-  return static_cast<int64_t>(at < 1 ? std::ceil(at * static_cast<double>(total_steps)) : at);
+  constexpr double kSlack = 1e-12;
+  return static_cast<int64_t>(at < 1 ? std::ceil(at * static_cast<double>(total_steps) * (1 - kSlack)) : at);
 }
 
 /// The steps at which the rate changes.
@@ -357,14 +359,18 @@ std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, M
   std::map<size_t, Schedule> schedules;
   if (total_steps == 0) return schedules;
   const std::vector<Group> groups = groups_of(settings, model);
+  const int64_t warmup = step_at(settings.warmup, total_steps);
+  TrainSettings own = settings;
+  own.warmup = static_cast<double>(warmup);  // in steps, because a share is of the whole run
   for (size_t i = 0; i < groups.size(); ++i) {
     if (!groups[i].until) continue;
-    const int64_t end = step_at(*groups[i].until, total_steps), warmup = step_at(settings.warmup, end);
+    const int64_t end = step_at(*groups[i].until, total_steps);
     check_input(end <= total_steps, "--group: found until=", end, ", expected at most the run's ", total_steps,
                 " steps");
     check_input(warmup <= end, "--group: found until=", end, ", expected --warmup's ", warmup, " steps or more");
-    schedules.emplace(i, [scale = groups[i].group.settings.lr_scale,
-                          schedule = make_schedule(settings, end)](int64_t t) { return scale * schedule(t); });
+    schedules.emplace(i, [scale = groups[i].group.settings.lr_scale, schedule = make_schedule(own, end)](int64_t t) {
+      return scale * schedule(t);
+    });
   }
   return schedules;
 }

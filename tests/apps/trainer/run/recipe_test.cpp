@@ -141,6 +141,13 @@ TEST(Recipe, EndsTheScheduleOfAGroup) {
   settings.warmup = 4;
   EXPECT_EQ(message_of<InputError>([&] { make_group_schedules(settings, model, 8); }),
             "--group: found until=2, expected --warmup's 4 steps or more");
+  settings.warmup = 0.5;  // of the run, not of the group's part
+  EXPECT_EQ(message_of<InputError>([&] { make_group_schedules(settings, model, 8); }),
+            "--group: found until=2, expected --warmup's 4 steps or more");
+  settings.group = {"*.bias:until=4"};
+  const Schedule rising = make_group_schedules(settings, model, 8).at(0);
+  EXPECT_EQ(rising(1), 0.375 * 2 / 4);
+  EXPECT_EQ(rising(2), 0.25 * 3 / 4);
 }
 
 TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
@@ -155,7 +162,8 @@ TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
     return found;
   };
   EXPECT_EQ(rates({2, 3}, 4), rates({0.5, 0.75}, 4));
-  EXPECT_EQ(rates({0.3}, 5), rates({2}, 5));  // the step is rounded up
+  EXPECT_EQ(rates({0.3}, 5), rates({2}, 5));        // the step is rounded up
+  EXPECT_EQ(rates({0.55}, 100), rates({55}, 100));  // although 0.55 * 100 is above 55 in binary
   EXPECT_EQ(rates({0.5, 0.75}, 1), (std::vector<double>{1}));
   settings.lr_factor = 0.25;
   EXPECT_EQ(rates({1, 2}, 3), (std::vector<double>{1, 0.25, 0.0625}));
