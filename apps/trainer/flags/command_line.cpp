@@ -28,9 +28,9 @@ namespace {
 
 /// A line of a configuration file that sets a flag.
 struct ConfigLine {
-  int number;        ///< from 1
-  std::string flag;  ///< without dashes
-  std::vector<std::string> values;
+  int number;                       ///< from 1
+  std::string flag;                 ///< without dashes
+  std::vector<std::string> values;  ///< empty if there is no '='
 };
 
 /// Parses the value of one line: a word or a list.
@@ -100,7 +100,7 @@ std::vector<ConfigLine> read_config(const std::string& path) {
     CLI::detail::trim(text);
     if (text.empty() || text[0] == '#') continue;
     const size_t equals = text.find('=');
-    ConfigLine line{.number = number, .flag = text.substr(0, equals), .values = {"true"}};
+    ConfigLine line{.number = number, .flag = text.substr(0, equals), .values = {}};
     CLI::detail::trim(line.flag);
     try {
       if (equals != std::string::npos)
@@ -368,9 +368,11 @@ class CommandLine {
     const size_t most = std::max(1, option.get_items_expected_max());
     check_input(line.values.size() <= most, option.get_name(), ": found ", line.values.size(), " values, expected one");
     if (is_switch(option)) {
-      check_switch(option, line.values.front());
-      option.add_result(option.get_flag_value(line.flag, line.values.front()));
+      const std::string word = line.values.empty() ? "true" : line.values.front();
+      check_switch(option, word);
+      option.add_result(option.get_flag_value(line.flag, word));
     } else {
+      check_input(!line.values.empty(), option.get_name(), ": found no value, expected ", option.get_type_name());
       option.add_result(line.values);
     }
     option.run_callback();

@@ -170,6 +170,7 @@ TEST_F(TrainLenetBadInput, ConfigurationFiles) {
       {"lr=0.1\nlog=\"half\n", ": line 2: expected a closing quote"},
       {"# fast\nlr=fast\n", ": line 2: --lr: found 'fast', expected a number"},
       {"lr=[0.1,0.2]\n", ": line 1: --lr: found 2 values, expected one"},
+      {"lr=0.1\ncheckpoint\n", ": line 2: --checkpoint: found no value, expected DIR"},
       {"quiet=maybe\n", ": line 1: --quiet: found 'maybe', expected true or false"},
       {"optimizer=lion\n", ": line 1: --optimizer: found 'lion', expected sgd|"},
       {"lr=0.1\n\nlr=0.1\n", ": line 3: --lr: given in line 1 already, expected once"},
