@@ -52,6 +52,12 @@ TEST_F(TrainOnSpeech, HearsWordsInWavFilesWithAndWithoutACache) {
   EXPECT_FALSE(std::filesystem::is_empty(place("cache")));
 }
 
+TEST_F(TrainOnSpeech, RefusesMoreLikelyWordsThanThereAre) {
+  const Outcome outcome = train({"--top", "5"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "train_mlp: --top: found 5, expected fewer than the 2 classes of speech-commands\n");
+}
+
 TEST_F(TrainOnSpeech, NamesADamagedClip) {
   write(clip("yes", "00176480", 2), cut(wav({1, 2, 3}), 48));
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--cache", place("cache")}}) {

@@ -208,9 +208,11 @@ std::shared_ptr<const Dataset> load_split(const TrainSettings& settings, Split s
   check(data != nullptr, "the data set '", settings.data, "': `load` returned no data set");
   check_input(data->size() > 0, "--data ", settings.data, ": the ", split == Split::train ? "training" : "test",
               " set has no samples");
+  if (settings.top == 1) return data;
   const auto* const images = dynamic_cast<const ImageDataset*>(data.get());
-  check_input(settings.top == 1 || !images || settings.top < images->spec().classes, "--top: found ", settings.top,
-              ", expected fewer than the ", images ? images->spec().classes : 0, " classes of ", settings.data);
+  const int64_t classes = images ? images->spec().classes : describe_dataset(settings).spec.classes;
+  check_input(classes == 0 || settings.top < classes, "--top: found ", settings.top, ", expected fewer than the ",
+              classes, " classes of ", settings.data);
   return data;
 }
 
