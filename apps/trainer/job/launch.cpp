@@ -74,8 +74,10 @@ void check_place(const char* flag, const std::string& path, void (*check)(const 
   }
 }
 
-/// Throws InputError if two outputs have the same path, because they would overwrite each other.
+/// Throws InputError if two outputs have the same path, because they would overwrite each other. A run may save to the
+/// file that it began from.
 void check_distinct(const TrainSettings& s) {
+  const auto place_of = [](const std::string& path) { return fs::weakly_canonical(fs::absolute(path)); };
   const std::pair<const char*, const std::string*> places[] = {{"--log", &s.log},
                                                                {"--plot", &s.plot},
                                                                {"--save", &s.save},
@@ -83,10 +85,11 @@ void check_distinct(const TrainSettings& s) {
                                                                {"--checkpoint", &s.checkpoint},
                                                                {"--cache", &s.cache}};
   std::map<fs::path, const char*> taken;
-  if (!s.init.empty() && s.init != s.save) taken.emplace(fs::weakly_canonical(fs::absolute(s.init)), "--init");
+  if (!s.init.empty() && (s.save.empty() || place_of(s.init) != place_of(s.save)))
+    taken.emplace(place_of(s.init), "--init");
   for (const auto& [flag, path] : places) {
     if (path->empty()) continue;
-    const auto [place, is_new] = taken.emplace(fs::weakly_canonical(fs::absolute(*path)), flag);
+    const auto [place, is_new] = taken.emplace(place_of(*path), flag);
     check_input(is_new, place->second, " and ", flag, ": both name ", *path, ", expected different paths");
   }
 }

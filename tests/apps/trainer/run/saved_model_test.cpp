@@ -51,6 +51,12 @@ TEST_F(TrainLenet, FineTunesFromPartOfAFileWithFrozenLayers) {
             "train_lenet: --freeze '*' matches all parameters, expected some to train\n");
 }
 
+TEST_F(TrainLenet, SavesToTheFileThatItBeganFrom) {
+  train({"--iterations", "1", "--save", place("model")});
+  for (const char* name : {"model", "./model"})
+    train({"--iterations", "1", "--init", place("model"), "--save", place(name)});
+}
+
 // The training has the recipe's batch. With another one, the evaluations would have batches of different sizes.
 TEST_F(TrainLenet, EvaluatesASavedModelAsTheTrainingDid) {
   train({"--iterations", "5", "--batch-size", "64", "--ema-decay", "0.5", "--save", place("model"), "--checkpoint",
