@@ -239,7 +239,8 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .in(kNotNegative)
             .needing(s.warmup != 0, "it needs --warmup"),
         s.warmup_lr);
-  visit(flag("momentum", "X", "momentum and nesterov: v <- X v + g, w <- w - lr v; muon: the same v, made orthogonal")
+  visit(flag("momentum", "X",
+             "v <- X v + g; momentum: w <- w - lr v; nesterov: w <- w - lr (g + X v); muon: g + X v, made orthogonal")
             .shapes_result()
             .in(kShare)
             .needing(momentum, "--optimizer " + to_string(s.optimizer) + " has none"),
