@@ -217,12 +217,14 @@ Variable logsumexp(const Variable& x, const std::vector<int>& dimensions, bool k
   });
 }
 Variable variance(const Variable& x, const std::vector<int>& dimensions, bool keep, int correction) {
-  const DType dtype = x.value().dtype(), wide = parameter_dtype(dtype);
-  const Variable values = convert(x, wide), deviation = values - mean(values, dimensions, true);
-  const int64_t count = reduced_count(x.shape(), which_are_reduced("variance", x.shape(), dimensions));
-  check(count > correction, "variance: input of shape ", x.shape(), ", each result is of ", count,
-        " elements, expected more than the correction, ", correction);
-  return convert(sum(deviation * deviation, dimensions, keep) / static_cast<double>(count - correction), dtype);
+  return with_a_dimension(x, [&](const Variable& elements) {
+    const DType dtype = elements.value().dtype(), wide = parameter_dtype(dtype);
+    const Variable values = convert(elements, wide), deviation = values - mean(values, dimensions, true);
+    const int64_t count = reduced_count(values.shape(), which_are_reduced("variance", values.shape(), dimensions));
+    check(count > correction, "variance: input of shape ", x.shape(), ", each result is of ", count,
+          " elements, expected more than the correction, ", correction);
+    return convert(sum(deviation * deviation, dimensions, keep) / static_cast<double>(count - correction), dtype);
+  });
 }
 
 Tensor sum_to(const Tensor& dy, const Shape& shape, double scale) {

@@ -85,6 +85,9 @@ TEST(Reduction, ComputesVarianceAndLogarithmOfSums) {
   expect_values(variance(x, {1}, false, 0).value(), {14.0 / 3, 0});
   EXPECT_EQ(message_of<Error>([&] { variance(slice(x, 1, 0, 1), {1}); }),
             "variance: input of shape [2, 1], each result is of 1 elements, expected more than the correction, 1");
+  const Variable number = variance(f64({}, {5}), {0}, false, 0);
+  EXPECT_EQ(number.shape(), Shape());
+  expect_values(number.value(), {0});
   expect_values(logsumexp(f64({2, 2}, {1000, 1000, -1000, -1000}), {1}).value(),
                 {1000 + std::log(2), -1000 + std::log(2)});
   EXPECT_EQ(logsumexp(f64({2}, {-kInfinity, -kInfinity}), {0}).value().item(), -kInfinity);
