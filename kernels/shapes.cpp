@@ -82,6 +82,7 @@ Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& ge
 Shape pool2d_output_shape(const Shape& x, const PoolGeometry& geometry, const char* operation) {
   const auto& [window, stride, padding, ceil_mode, count_include_pad] = geometry;
   check(x.rank() == 4, operation, ": input ", x, ", expected 4 dimensions");
+  check(x[2] >= 1 && x[3] >= 1, operation, ": input ", x, ", expected at least one row and one column");
   check(std::min({window.h, window.w, stride.h, stride.w}) >= 1 &&
             std::max({window.h, stride.h, stride.w}) < kMostGeometry && window.w <= (kMostGeometry - 1) / window.h,
         operation, ": window ", window.h, "x", window.w, ", stride ", stride.h, "x", stride.w,

@@ -29,6 +29,14 @@ TEST(Shapes, OneImageIsABatchWithoutItsDimension) {
   expect_same(global_average_pool2d(x), squeeze(global_average_pool2d(batch), 0));
 }
 
+TEST(Shapes, PoolingRefusesImagesWithoutPixels) {
+  for (const Shape& shape : {Shape{1, 3, 0, 4}, Shape{1, 3, 4, 0}}) {
+    const Variable x = Tensor::empty(shape);
+    EXPECT_THROW(max_pool2d(x, {.window = 2, .padding = 1}), Error) << to_string(shape);
+    EXPECT_THROW(average_pool2d(x, {.window = 2, .padding = 1}), Error) << to_string(shape);
+  }
+}
+
 TEST(Shapes, LinearTakesAnyRankAndAVectorOfWeights) {
   const Variable x = random({2, 3, 5}), rows = reshape(x, {6, 5}), w = random({4, 5}, 1), bias = random({4}, 2);
   expect_same(linear(x, w, bias), reshape(linear(rows, w, bias), {2, 3, 4}));
