@@ -74,6 +74,40 @@ float window_scale(const PoolGeometry& geometry, const Span& rows, const Span& c
   return 1.0f / static_cast<float>(h * w);
 }
 
+/// The most elements of a window that are summed in f32 alone.
+inline constexpr int64_t kPoolRun = 64;
+
+/// Sums the elements of a large window for up to kPoolStrip channels: runs in f32, then their sums in f64. `corner` is
+/// the first element.
+template <class T>
+void sum_large_window(const T* corner, int64_t rows, int64_t columns, const PointGrid& in, int64_t width, float* sum) {
+  double total[kPoolStrip] = {};
+  const int64_t tall = std::max<int64_t>(1, kPoolRun / columns);
+  for (int64_t top = 0; top < rows; top += tall)
+    for (int64_t left = 0; left < columns; left += kPoolRun) {
+      const int64_t bottom = std::min(rows, top + tall), right = std::min(columns, left + kPoolRun);
+      float partial[kPoolStrip] = {};
+      for (int64_t h = top; h < bottom; ++h) {
+        const T* row = corner + h * in.w * in.width;
+        if (in.width == 1) {
+          float of_row = 0;
+#pragma omp simd reduction(+ : of_row)
+          for (int64_t w = left; w < right; ++w) of_row += load(row + w);
+          partial[0] += of_row;
+          continue;
+        }
+        for (int64_t w = left; w < right; ++w) {
+          const T* point = row + w * in.width;
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) partial[c] += load(point + c);
+        }
+      }
+#pragma omp simd
+      for (int64_t c = 0; c < width; ++c) total[c] += partial[c];
+    }
+  for (int64_t c = 0; c < width; ++c) sum[c] = static_cast<float>(total[c]);
+}
+
 void average_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y) {
   visit_fast(x.dtype(), "average_pool2d", [&]<class T>(T) {
     const PointGrid in = point_grid(x), out = point_grid(y);
@@ -84,16 +118,22 @@ void average_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y) {
       for (int64_t j = 0; j < out.w; ++j) {
         const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
         const float scale = window_scale(geometry, rows, columns, in);
+        const bool is_large = (rows.last - rows.first) * (columns.last - columns.first) > kPoolRun;
         T* target = to + ((plane * out.h + i) * out.w + j) * out.width;
         for (int64_t begin = 0; begin < out.width; begin += kPoolStrip) {
           const int64_t width = std::min(kPoolStrip, out.width - begin);
           float sum[kPoolStrip] = {};
-          for (int64_t h = rows.first; h < rows.last; ++h)
-            for (int64_t w = columns.first; w < columns.last; ++w) {
-              const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
+          if (is_large) {
+            const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width + begin;
+            sum_large_window(corner, rows.last - rows.first, columns.last - columns.first, in, width, sum);
+          } else {
+            for (int64_t h = rows.first; h < rows.last; ++h)
+              for (int64_t w = columns.first; w < columns.last; ++w) {
+                const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
 #pragma omp simd
-              for (int64_t c = 0; c < width; ++c) sum[c] += load(point + c);
-            }
+                for (int64_t c = 0; c < width; ++c) sum[c] += load(point + c);
+              }
+          }
 #pragma omp simd
           for (int64_t c = 0; c < width; ++c) store(target + begin + c, scale * sum[c]);
         }

@@ -51,6 +51,16 @@ TEST(AveragePool2d, CountsWhatLiesInside) {
   expect_values(dx, {1, 1, 1, 1, 1, 1, 1, 1, 1});
 }
 
+TEST(AveragePool2d, IsPreciseOverLargeWindows) {
+  if (!average_pool2d.has(Target::cpu)) GTEST_SKIP() << "the reference sums in f32";
+  for (const MemoryFormat format : {MemoryFormat::row_major, MemoryFormat::channels_last}) {
+    const Tensor x = Tensor::full({1, 2, 512, 512}, 0.1, {.format = format});
+    Tensor y = Tensor::empty({1, 2, 1, 1}, {.format = format});
+    average_pool2d(x, {.window = 512, .stride = 512}, y);
+    expect_values(y, {0.1, 0.1}, 1e-7);
+  }
+}
+
 TEST(Pool2d, FindsTheOutputShapeAsPyTorchDoes) {
   EXPECT_EQ(pool2d_output_shape({2, 3, 7, 7}, {}), (Shape{2, 3, 3, 3}));
   EXPECT_EQ(pool2d_output_shape({2, 3, 7, 7}, {.ceil_mode = true}), (Shape{2, 3, 4, 4}));
@@ -68,6 +78,10 @@ TEST(Pool2d, FindsTheOutputShapeAsPyTorchDoes) {
               pool2d_output_shape({2, 3, 4, 4}, {.window = 3, .padding = 2});
             }),
             "pool2d: padding 2x2 for window 3x3, expected 0 to half the window");
+  EXPECT_EQ(message_of<Error>([] {
+              pool2d_output_shape({1, 3, 0, 4}, {.padding = 1}, "max_pool2d");
+            }),
+            "max_pool2d: input [1, 3, 0, 4], expected at least one row and one column");
   constexpr int64_t kLong = int64_t{1} << 30;
   EXPECT_EQ(
       message_of<Error>([] {
