@@ -1,5 +1,6 @@
 #include "tern/kernels/normalization.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tern/kernels/cpu/column_sums.h"
@@ -24,16 +25,20 @@ void layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double
       for (int64_t r = first; r < last; ++r) {
         const T* in = from + r * columns;
         T* out = to + r * columns;
-        float sum = 0, squares = 0;
+        float sum = 0, rest = 0, squares = 0;
 #pragma omp simd reduction(+ : sum)
         for (int64_t c = 0; c < columns; ++c) sum += load(in + c);
-        const float average = sum / count;
-#pragma omp simd reduction(+ : squares)
+        const float rounded = sum / count;
+#pragma omp simd reduction(+ : rest, squares)
         for (int64_t c = 0; c < columns; ++c) {
-          const float distance = load(in + c) - average;
+          const float distance = load(in + c) - rounded;
+          rest += distance;
           squares += distance * distance;
         }
-        const float inverse = 1.0f / std::sqrt(squares / count + static_cast<float>(epsilon));
+        // The distances tell by how much rounding moved the average.
+        const float average = rounded + rest / count;
+        const auto spread = static_cast<float>(std::max(squares - double{rest} * rest / double{count}, 0.0));
+        const float inverse = 1.0f / std::sqrt(spread / count + static_cast<float>(epsilon));
 #pragma omp simd
         for (int64_t c = 0; c < columns; ++c)
           store(out + c, (load(in + c) - average) * inverse * scales[c] + shifts[c]);

@@ -19,12 +19,17 @@ struct Normalize {
     const T* in = x + row.begin();
     T* out = y + row.begin();
     const float count = static_cast<float>(row.columns);
-    const float average = row.fold(0, Sum{}, [&](int64_t c) { return float(in[c]); }) / count;
+    const float rounded = row.fold(0, Sum{}, [&](int64_t c) { return float(in[c]); }) / count;
+    float own = 0;
     const float squares = row.fold(0, Sum{}, [&](int64_t c) {
-      const float distance = float(in[c]) - average;
+      const float distance = float(in[c]) - rounded;
+      own += distance;
       return distance * distance;
     });
-    const float inverse = rsqrtf(squares / count + epsilon);
+    // The distances tell by how much rounding moved the average.
+    const float shift = fold_group<Group>(own, Sum{}) / count, average = rounded + shift;
+    const float variance = fmaf(-shift, shift, squares / count);
+    const float inverse = rsqrtf((variance < 0 ? 0 : variance) + epsilon);
     row.for_each([&](int64_t c) { out[c] = static_cast<T>((float(in[c]) - average) * inverse * gamma[c] + beta[c]); });
     if (!row.exists || threadIdx.x % Group != 0) return;
     mean[row.number] = average;

@@ -19,9 +19,10 @@ void layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double
     for (int64_t r = 0; r < rows; ++r) {
       const T* in = x.data<T>() + r * columns;
       T* out = y.data<T>() + r * columns;
-      Wide sum = 0, squares = 0;
+      double sum = 0;
       for (int64_t c = 0; c < columns; ++c) sum += in[c];
-      const Wide average = sum / count;
+      const auto average = static_cast<Wide>(sum / static_cast<double>(columns));
+      Wide squares = 0;
       for (int64_t c = 0; c < columns; ++c) squares += (in[c] - average) * (in[c] - average);
       const Wide inverse = 1 / std::sqrt(squares / count + static_cast<Wide>(epsilon));
       for (int64_t c = 0; c < columns; ++c)

@@ -147,6 +147,13 @@ void add_normalization_cases(ParityTable& table) {
                        run(local_response_norm_backward, dy, x, denominator, c.options, run.output(c.x));
                      }});
   }
+  for (const int64_t columns : {768, 16384})
+    table.push_back({&layer_norm, "constant rows of " + std::to_string(columns), [=](Run& run) {
+                       const Tensor x = run.given({2, columns}, std::vector<float>(size_t(2 * columns), 100.1f));
+                       const Tensor gamma = run.parameter({columns}, 0.5, 1.5), beta = run.parameter({columns});
+                       run(layer_norm, x, gamma, beta, 1e-5, run.output({2, columns}), run.parameter_output({2}),
+                           run.parameter_output({2}));
+                     }});
   for (const Shape& shape : {Shape{1, 1}, {3, 7}, {70, 33}, {5, 1024}, {200, 64}, {0, 4}}) {
     const Shape rows{shape[0]}, columns{shape[1]};
     const std::string name = to_string(shape);
