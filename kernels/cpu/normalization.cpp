@@ -111,11 +111,39 @@ void chunk_sums(const ChannelLayout& layout, float* first, float* second, Functi
 using kernels::BatchNormOptions;
 using kernels::BatchNormParameters;
 
+/// The mean of some elements, and the sum of squared distances from it.
+struct Moments {
+  double mean, squares;
+};
+
+/// The moments of every `step`-th element, in f64 and in two passes.
+template <class T>
+Moments precise_moments(const T* x, int64_t count, int64_t step) {
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < count; ++i) sum += load(x + i * step);
+  const double mean = sum / static_cast<double>(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const double distance = load(x + i * step) - mean;
+    squares += distance * distance;
+  }
+  return {mean, squares};
+}
+
+/// The moments of the elements of a channel in a chunk, from the f32 sums of their distances from the first one. These
+/// lose precision if the first element is an outlier. So if it lies five deviations or more from the mean, which makes
+/// the squares 26 times too large, the chunk is summed again.
+template <class T>
+Moments chunk_moments(const T* x, int64_t count, int64_t step, double sum, double squares) {
+  const double shift = sum / static_cast<double>(count), excess = sum * shift;
+  if (excess * 26 > squares * 25) return precise_moments(x, count, step);
+  return {load(x) + shift, squares - excess};
+}
+
 /// Writes the mean of every channel and the sum of squared distances from it, in one pass over x. The sums of a chunk
 /// are of distances from its first element, and the chunks are combined in f64 (Chan, Golub and LeVeque, 1983).
 template <class T>
 void channel_moments(const ChannelLayout& layout, const T* x, double* mean, double* squares) {
-  const int64_t channels = layout.channels, chunks = layout.chunks;
+  const int64_t channels = layout.channels, chunks = layout.chunks, step = layout.interleaved ? channels : 1;
   const Tensor partials = Tensor::empty({2, chunks, channels});
   float *sum = partials.data<float>(), *square = sum + chunks * channels;
   chunk_sums(layout, sum, square, [=](int64_t i, int64_t begin, int64_t) {
@@ -123,19 +151,16 @@ void channel_moments(const ChannelLayout& layout, const T* x, double* mean, doub
     return Terms{distance, distance * distance};
   });
   parallel_vectorized(channels, 16, [=](int64_t first, int64_t last) {
-    const auto chunk_mean = [=](int64_t k, int64_t c) {
-      return double{load(x + layout.chunk_begin(k, c))} +
-             double{sum[k * channels + c]} / static_cast<double>(layout.chunk_count(k));
-    };
     for (int64_t c = first; c < last; ++c) {
-      double total = 0;
-      for (int64_t k = 0; k < chunks; ++k) total += chunk_mean(k, c) * static_cast<double>(layout.chunk_count(k));
-      const double average = total / static_cast<double>(layout.count);
-      double spread = 0;
+      double elements = 0, average = 0, spread = 0;
       for (int64_t k = 0; k < chunks; ++k) {
-        const auto elements = static_cast<double>(layout.chunk_count(k));
-        const double shift = sum[k * channels + c], away = chunk_mean(k, c) - average;
-        spread += square[k * channels + c] - shift * shift / elements + elements * away * away;
+        const int64_t count = layout.chunk_count(k), at = k * channels + c;
+        const Moments chunk = chunk_moments(x + layout.chunk_begin(k, c), count, step, sum[at], square[at]);
+        const auto more = static_cast<double>(count);
+        const double away = chunk.mean - average, share = more / (elements + more);
+        average += away * share;
+        spread += chunk.squares + elements * share * away * away;
+        elements += more;
       }
       mean[c] = average;
       squares[c] = std::max(spread, 0.0);

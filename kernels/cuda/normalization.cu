@@ -10,7 +10,7 @@ namespace tern::cuda {
 namespace {
 
 /// Σ d and Σ d² of a channel, with d the distance from its first element: this loses no precision if the mean is far
-/// from 0.
+/// from 0. But it does if that element lies many deviations from the mean.
 template <class T>
 struct Moments {
   const T* x;

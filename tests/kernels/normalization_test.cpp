@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "tern/core/random.h"
 #include "tests/support/message_of.h"
 #include "tests/support/values.h"
 
@@ -34,6 +35,26 @@ TEST(BatchNorm, HasABitForEachElementThatPassesTheRelu) {
   expect_values(passed, {0b10011001, 0b010});
   EXPECT_EQ(message_of<Error>([&] { store_passed(f64({17}, Values(17)), passed); }),
             "batch_norm: bits are u8 of shape [2] for y of shape [17], expected u8 [3]");
+}
+
+TEST(BatchNorm, KeepsTheVarianceIfTheFirstElementIsAnOutlier) {
+  if (!batch_norm_training.has(Target::cpu)) GTEST_SKIP() << "the reference sums in f32";
+  const RandomStream stream({.seed = 3, .purpose = Purpose::test});
+  Tensor x = Tensor::empty({2, 1, 224, 224});
+  const auto values = x.span<float>();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.1f * stream.normal(i);
+  values[0] += 1000;
+  const auto variance_of = [](const Tensor& images, DType wide) {
+    const BatchNormParameters parameters{Tensor::full({1}, 1, {wide}), Tensor::zeros({1}, {wide}),
+                                         Tensor::zeros({1}, {wide}), Tensor::full({1}, 1, {wide})};
+    Tensor y = Tensor::empty_like(images), mean = Tensor::empty({1}, {wide}),
+           inverse_deviation = Tensor::empty({1}, {wide}), none;
+    batch_norm_training(images, {}, parameters, {.momentum = 1}, y, none, mean, inverse_deviation);
+    return parameters.running_variance.to_vector<double>()[0];
+  };
+  const double expected = variance_of(x.to(DType::f64), DType::f64);
+  for (const MemoryFormat format : {MemoryFormat::row_major, MemoryFormat::channels_last})
+    EXPECT_NEAR(variance_of(x.to(format), DType::f32), expected, 1e-5 * expected) << to_string(format);
 }
 
 TEST(BatchNorm, InfersWithTheRunningStatistics) {
