@@ -2,6 +2,7 @@
 
 #include "tern/autograd/operation.h"
 #include "tern/kernels/convolution.h"
+#include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/reduction.h"
 
@@ -87,6 +88,33 @@ struct Conv2dOperation {
     db = {};
     return dx;
   }
+};
+
+/// x + bias, with the bias of each channel rounded to the dtype of x. Its gradient is summed in its own dtype.
+struct ChannelBias {
+  Shape bias_shape = {};
+  DType bias_dtype = {};
+
+  static std::string name() { return "conv_transpose2d"; }
+  Tensor forward(const Tensor& x, const Tensor& bias) {
+    bias_shape = bias.shape();
+    bias_dtype = bias.dtype();
+    Tensor rounded = Tensor::empty(bias_shape, {x.dtype(), x.device()}), y = Tensor::empty_like(x);
+    kernels::convert(bias, rounded);
+    kernels::add(x, rounded.reshape(across()), y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    Gradients gradients(2);
+    if (needs[0]) gradients[0] = dy;
+    if (needs[1]) {
+      const Tensor wide = dy.dtype() == bias_dtype ? dy : widened(dy);
+      gradients[1] = sum_to(wide, across()).reshape(bias_shape).to(bias_dtype);
+    }
+    return gradients;
+  }
+
+  Shape across() const { return {1, bias_shape[0], 1, 1}; }
 };
 
 /// The gradient of a convolution by its input, as an operation of its own. The forward of that convolution is then the
@@ -185,7 +213,7 @@ Variable conv_transpose2d(const Variable& x, const Variable& w, const Variable& 
   if (!bias.value().defined()) return y;
   check(bias.shape() == Shape{y.shape()[1]}, "conv_transpose2d: bias of shape ", bias.shape(), ", expected [",
         y.shape()[1], "]");
-  return y + reshape(convert(bias, y.value().dtype()), {1, -1, 1, 1});
+  return apply(ChannelBias(), y, bias);
 }
 
 Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry,

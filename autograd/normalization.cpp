@@ -86,20 +86,28 @@ struct BatchNormInference {
     const Tensor masked = options.relu ? relu_gradient(y, std::move(dy)) : dy;
     const Tensor zeros = Tensor::zeros(gamma.shape(), gamma.options());
     Gradients gradients(4);
-    if (needs[0]) {
-      // If mean and beta are 0, the normalisation maps 1 to its slope, gamma / sqrt(variance + epsilon).
-      const Tensor one = filled({1, gamma.size(0)}, 1, {x.dtype(), x.options().device});
-      const Tensor slope = normalize(one, {gamma, zeros, zeros, running_variance});
-      gradients[0] = x.empty_like();
-      kernels::multiply(masked, across_channels(slope), gradients[0]);
-    }
-    if (needs[1]) {
+    Tensor dx = x.empty_like();
+    // If mean and beta are 0, the normalisation maps 1 to its slope, gamma / sqrt(variance + epsilon).
+    const auto slope = [&](const Tensor& scale, DType dtype) {
+      const Tensor one = filled({1, gamma.size(0)}, 1, {dtype, x.options().device});
+      return normalize(one, {scale, zeros, zeros, running_variance});
+    };
+    if (needs[1] || needs[2]) {
+      Tensor dgamma = Tensor::zeros(gamma.shape(), gamma.options()),
+             dbeta = Tensor::zeros(gamma.shape(), gamma.options()), none;
       const Tensor ones = filled(gamma.shape(), 1, gamma.options());
-      Tensor products = normalize(x, {ones, zeros, running_mean, running_variance});
-      kernels::multiply(masked, products, products);
-      gradients[1] = sum_per_channel(products);
+      const Tensor inverse_deviation = slope(ones, gamma.dtype()).reshape(gamma.shape());
+      // The sums are those of training, with other statistics. The dx of training is overwritten below.
+      if (dx.numel() != 0)
+        kernels::batch_norm_backward(masked, {x, {}, {}, gamma, running_mean, inverse_deviation}, false, dx, dgamma,
+                                     dbeta, none);
+      gradients[1] = dgamma;
+      gradients[2] = dbeta;
     }
-    if (needs[2]) gradients[2] = sum_per_channel(masked);
+    if (needs[0]) {
+      kernels::multiply(masked, across_channels(slope(gamma, x.dtype())), dx);
+      gradients[0] = dx;
+    }
     if (needs[3]) gradients[3] = masked;
     return gradients;
   }
@@ -111,11 +119,6 @@ struct BatchNormInference {
   }
   Tensor across_channels(const Tensor& values) const {
     return x.rank() == 4 ? values.reshape({1, -1, 1, 1}) : values.reshape({1, -1});
-  }
-  Tensor sum_per_channel(const Tensor& values) const {
-    Shape ones = x.shape();
-    for (int i = 0; i < ones.rank(); ++i) ones[i] = i == 1 ? ones[i] : 1;
-    return sum_to(values, ones).reshape(gamma.shape()).to(gamma.dtype());
   }
 };
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tern/autograd/functional.h"
 #include "tern/core/random.h"
 #include "tests/support/cuda.h"
@@ -58,6 +60,28 @@ TEST(CudaBatchNorm, HasTheGradientsOfTheCpuAndNeedsNoOutput) {
       expect_close(found, gradients_on(Device{}, dtype, with_residual), dtype == DType::f32 ? 1e-4 : 0.05);
       EXPECT_EQ(gradients_on(device, dtype, with_residual, true), found);
     }
+}
+
+// 257 is no bf16 number.
+TEST(BatchNorm, SumsTheGradientsOfParametersInTheirDtype) {
+  constexpr int64_t kRows = 257;
+  Tensor images = Tensor::empty({kRows, 1});
+  for (int64_t i = 0; i < kRows; ++i) images.data<float>()[i] = static_cast<float>(i % 8);
+  const Variable x = Variable::leaf(images.to(DType::bf16)), gamma = Variable::leaf(Tensor::full({1}, 1)),
+                 beta = Variable::leaf(Tensor::zeros({1}));
+  const BatchNormState state{gamma, beta, Tensor::full({1}, 0.5), Tensor::full({1}, 1)};
+  batch_norm(x, state, {}, false).backward(Tensor::full({kRows, 1}, 1, {DType::bf16}));
+  expect_values(beta.gradient(), {257});
+  // 32 times the sum of 0 to 7, and a 0, each less 0.5
+  expect_values(gamma.gradient(), {(32 * 28 - 257 * 0.5) / std::sqrt(1 + BatchNormOptions().epsilon)}, 1e-3);
+}
+
+TEST(ConvTranspose2d, SumsTheGradientOfTheBiasInItsDtype) {
+  const Variable x = Variable::leaf(Tensor::zeros({1, 1, 257, 1}, {DType::bf16})), w = Tensor::full({1, 1, 1, 1}, 1),
+                 bias = Variable::leaf(Tensor::zeros({1}));
+  const Variable y = conv_transpose2d(x, w, bias);
+  y.backward(Tensor::full(y.shape(), 1, {.dtype = DType::bf16, .format = y.value().format()}));
+  expect_values(bias.gradient(), {257});
 }
 
 }  // namespace
