@@ -64,13 +64,13 @@ TEST(CudaBatchNorm, HasTheGradientsOfTheCpuAndNeedsNoOutput) {
 
 // 257 is no bf16 number.
 TEST(BatchNorm, SumsTheGradientsOfParametersInTheirDtype) {
-  constexpr int64_t kRows = 257;
-  Tensor images = Tensor::empty({kRows, 1});
-  for (int64_t i = 0; i < kRows; ++i) images.data<float>()[i] = static_cast<float>(i % 8);
+  constexpr int64_t kBatch = 257;
+  Tensor images = Tensor::empty({kBatch, 1});
+  for (int64_t i = 0; i < kBatch; ++i) images.data<float>()[i] = static_cast<float>(i % 8);
   const Variable x = Variable::leaf(images.to(DType::bf16)), gamma = Variable::leaf(Tensor::full({1}, 1)),
                  beta = Variable::leaf(Tensor::zeros({1}));
   const BatchNormState state{gamma, beta, Tensor::full({1}, 0.5), Tensor::full({1}, 1)};
-  batch_norm(x, state, {}, false).backward(Tensor::full({kRows, 1}, 1, {DType::bf16}));
+  batch_norm(x, state, {}, false).backward(Tensor::full({kBatch, 1}, 1, {DType::bf16}));
   expect_values(beta.gradient(), {257});
   // 32 times the sum of 0 to 7, and a 0, each less 0.5
   expect_values(gamma.gradient(), {(32 * 28 - 257 * 0.5) / std::sqrt(1 + BatchNormOptions().epsilon)}, 1e-3);

@@ -61,10 +61,14 @@ TEST_P(LinkShape, BytesTakeTheirTimeOnTheWire) {
   EXPECT_LT(seconds, 0.24);
 }
 
-TEST_P(LinkShape, EveryStepOfTheRingWaitsForTheLatency) {
-  const double seconds = shortest_time(GetParam(), 3, "latency=20ms", 30, 12 * 0.02);
-  EXPECT_GE(seconds, (2 + 4) * 0.02);  // the barrier before takes two rounds
-  EXPECT_LT(seconds, 12 * 0.02);
+// Few bytes go directly, and many around the ring. The barrier before takes two rounds.
+TEST_P(LinkShape, MessagesThatFollowEachOtherWaitForTheLatency) {
+  for (const auto& [count, messages] : {std::pair<int64_t, int>{30, 2}, {1'500'000, 4}}) {
+    const double least = (2 + messages) * 0.02,
+                 seconds = shortest_time(GetParam(), 3, "latency=20ms", count, 2 * least);
+    EXPECT_GE(seconds, least) << count;
+    EXPECT_LT(seconds, 2 * least) << count;
+  }
 }
 
 TEST_P(LinkShape, ManySendersShareTheReceiversCable) {
