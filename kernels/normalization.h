@@ -25,7 +25,8 @@ constexpr T updated_statistic(T running, T batch, T momentum) {
 /// Batch normalisation (Ioffe and Szegedy, 2015) over every dimension of x [N, C] or [N, C, H, W] except C. If
 /// `residual` is defined, it is added before the relu. Writes the batch's `mean` and `inverse_deviation` =
 /// 1/sqrt(variance + epsilon), each [C], and updates the running statistics. x, residual and y have the same shape,
-/// dtype and format. If `passed` is defined, writes the bits of y to it, see `store_passed`.
+/// dtype and format. If `passed` is defined, writes the bits of y to it, see `store_passed`. On CUDA the variance of a
+/// channel loses precision if the channel's first element lies many deviations from the mean.
 inline constinit Kernel<void(const Tensor& x, const Tensor& residual, const BatchNormParameters&,
                              const BatchNormOptions&, Tensor& y, Tensor& passed, Tensor& mean,
                              Tensor& inverse_deviation)>

@@ -24,9 +24,6 @@ void max(T* __restrict into, const T* __restrict from, size_t count) {
   }
 }
 
-/// Bytes of a piece. A piece is small enough to stay in the caches while it arrives, is summed and leaves.
-constexpr int64_t kPieceBytes = 1024 * 1024;
-
 /// Calls `body(first, last)` on the pieces of elements [begin, end), in order.
 template <class Body>
 void for_pieces(const Collective& c, int64_t begin, int64_t end, const Body& body) {
@@ -56,7 +53,7 @@ Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
 Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
 
 /// y, this rank's part of x, becomes its part of the reduction of all ranks' x.
-void add_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts, Reduction reduction) {
+void reduce_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts, Reduction reduction) {
   const int n = c.size(), me = c.rank();
   for (int k = 1; k < n; ++k) {
     const int peer = (me + k) % n;
@@ -71,7 +68,7 @@ void add_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts, 
 }
 
 /// All ranks get all parts of y from the ranks that have them.
-void tell_directly(const Collective& c, Bytes y, const Cuts& cuts) {
+void gather_directly(const Collective& c, Bytes y, const Cuts& cuts) {
   const int n = c.size(), me = c.rank();
   const Bytes mine = c.part(y, cuts, me);
   for (int k = 1; k < n && !mine.empty(); ++k) c.transport.send((me + k) % n, c.message, mine);
@@ -174,25 +171,27 @@ void ring_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
   ring.transport.flush();
 }
 
-bool goes_directly(int64_t bytes, int ranks) { return bytes <= kMostDirectBytes / ranks; }
+bool goes_directly(int64_t bytes, int ranks) {
+  return ranks > 2 && bytes <= kMostDirectBytes / ranks && bytes <= kPieceBytes * ranks;
+}
 
 void direct_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
   std::ranges::copy(c.part(x, cuts, c.rank()), y.begin());
-  add_directly(c, x, y, cuts, Reduction::sum);
+  reduce_directly(c, x, y, cuts, Reduction::sum);
   c.transport.flush();
 }
 
 void direct_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
   std::ranges::copy(x, c.part(y, cuts, c.rank()).begin());
-  tell_directly(c, y, cuts);
+  gather_directly(c, y, cuts);
   c.transport.flush();
 }
 
 void direct_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
   const Cuts cuts = even_cuts(static_cast<int64_t>(x.size() / c.width()), c.size());
-  add_directly(c, x, c.part(x, cuts, c.rank()), cuts, reduction);
+  reduce_directly(c, x, c.part(x, cuts, c.rank()), cuts, reduction);
   // This overwrites parts of x that have been sent. It is safe, because the senders of the sums have read them.
-  tell_directly(c, x, cuts);
+  gather_directly(c, x, cuts);
   c.transport.flush();
 }
 
@@ -333,8 +332,8 @@ Volume moved_collectively(const CollectiveCall& call, int rank, int size) {
     }
     return moved;
   };
-  // What a rank moves if it tells its part to all others. If it collects the part, it moves as much the other way.
-  const auto told = [&](const Cuts& cuts) {
+  // What a rank moves in a direct all-gather. In a direct reduce-scatter it moves as much the other way.
+  const auto gathered = [&](const Cuts& cuts) {
     const int64_t mine = part(cuts, rank).count();
     return Volume{(size - 1) * mine, cuts.back() - mine};
   };
@@ -346,15 +345,15 @@ Volume moved_collectively(const CollectiveCall& call, int rank, int size) {
     case Operation::all_reduce_max: {
       const Cuts cuts = even_cuts(call.x.numel(), size);
       if (!is_direct(cuts.back())) return all(cuts, 2, {1, 2});
-      const auto [sent, received] = told(cuts);
+      const auto [sent, received] = gathered(cuts);
       return {sent + received, sent + received};
     }
     case Operation::reduce_scatter: {
       if (!is_direct(call.sends.back())) return all(call.sends, 1, {0});
-      const auto [sent, received] = told(call.sends);
+      const auto [sent, received] = gathered(call.sends);
       return {received, sent};
     }
-    case Operation::all_gather: return is_direct(call.sends.back()) ? told(call.sends) : all(call.sends, 1, {1});
+    case Operation::all_gather: return is_direct(call.sends.back()) ? gathered(call.sends) : all(call.sends, 1, {1});
     default: break;
   }
   const int64_t count = call.x.numel();  // broadcast

@@ -47,10 +47,13 @@ void ring_broadcast(const Collective& c, Bytes x, int root);
 // Few bytes do not go around the ring. Each rank sends each part to the rank that needs it, at once, so that the
 // messages do not wait for each other. All ranks together send as many bytes.
 
-/// Whether ranks go directly that each end with `bytes` of a result. Then all ranks together get at most
-/// `kMostDirectBytes`: more could overflow the buffers of a switch.
+/// Whether a tensor of `bytes`, all parts together, goes directly. All ranks together then get at most
+/// `kMostDirectBytes`: more could overflow the buffers of a switch. A mean part has at most `kPieceBytes`: more would
+/// leave the caches. Two ranks gain nothing: their ring has as few messages.
 bool goes_directly(int64_t bytes, int ranks);
 inline constexpr int64_t kMostDirectBytes = 16 << 20;
+/// Bytes of a piece. A piece is small enough to stay in the caches while it arrives, is summed and leaves.
+inline constexpr int64_t kPieceBytes = 1 << 20;
 /// As `ring_reduce_scatter` and `ring_all_gather`. A sum begins with the rank that makes it, and goes around the ring
 /// downwards.
 void direct_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
@@ -59,10 +62,9 @@ void direct_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& c
 /// 2(N-1). A rank sends as many bytes as around the ring, give or take an element for each other rank.
 void direct_all_reduce(const Collective& c, Bytes x, Reduction reduction);
 
-// The shorter of both ways.
+// Directly if `goes_directly`, otherwise around the ring.
 void reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
 void all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
-/// x = the reduction of all ranks' x, with the same bits on all ranks.
 void all_reduce(const Collective& c, Bytes x, Reduction reduction);
 
 // Direct algorithms: each message goes from its source rank to its target rank.
@@ -115,7 +117,7 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size);
 struct Volume {
   int64_t sent = 0, received = 0;
 };
-/// The volume of all_reduce, and of the ring algorithms of broadcast, reduce_scatter and all_gather.
+/// The volume of all_reduce, reduce_scatter and all_gather, and of ring_broadcast.
 Volume moved_collectively(const CollectiveCall& call, int rank, int size);
 Volume moved_directly(const CollectiveCall& call, int rank, int size);
 /// Counts what an operation has moved, for a library that does not count.

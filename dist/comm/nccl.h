@@ -22,9 +22,9 @@ struct NcclOptions {
 /// Makes a communicator that moves CUDA tensors of `device` with NCCL, from GPU to GPU. Operations on CPU tensors and
 /// barriers go over `transport`, which has joined the job already. Over it the ranks also agree on NCCL's id, on each
 /// kind of operation before its first use, and on the cause of a failure. Float sums may have different bits from run
-/// to run, and a maximum may lose a NaN. Bytes are counted as ring algorithms send them, because NCCL does not report
-/// its choice. NCCL does not encrypt or authenticate, so it needs a trusted network. If two ranks share a GPU, all
-/// ranks throw the same InputError. Throws PeerError if the ranks do not connect in time.
+/// to run, and a maximum may lose a NaN. Bytes are counted as TransportCommunicator sends them, because NCCL does not
+/// report its choice. NCCL does not encrypt or authenticate, so it needs a trusted network. If two ranks share a GPU,
+/// all ranks throw the same InputError. Throws PeerError if the ranks do not connect in time.
 std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Transport> transport, const NcclOptions& options);
 
 }  // namespace tern

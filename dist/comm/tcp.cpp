@@ -196,6 +196,7 @@ class Tcp final : public Transport {
   template <class Move>
   auto guarded(Channel& channel, const Move& move);
   void drop_queues();
+  void stop_if_failed();
   [[noreturn]] void fail_stalled(int peer);
   bool write_all_channels();
   Channel* unsent();
@@ -229,7 +230,7 @@ Tcp::Tcp(const TcpOptions& options, std::optional<detail::Listener> listener)
 Channel& Tcp::begin(int peer, const Message& message) {
   check(peer >= 0 && peer < size() && peer != rank(), message, ": rank ", rank(), " with rank ", peer, " of ", size());
   if (message.sequence != sequence_) {
-    monitor_.throw_if_failed();
+    stop_if_failed();
     monitor_.reach(message);
     sequence_ = message.sequence;
   }
@@ -253,6 +254,16 @@ auto Tcp::guarded(Channel& channel, const Move& move) {
 void Tcp::drop_queues() {
   for (const auto& channel : channels_)
     if (channel) channel->drop_queue();
+}
+
+/// Throws if the job has failed.
+void Tcp::stop_if_failed() {
+  try {
+    monitor_.throw_if_failed();
+  } catch (const Error&) {
+    drop_queues();
+    throw;
+  }
 }
 
 void Tcp::fail_stalled(int peer) {
@@ -289,7 +300,7 @@ Clock::time_point Tcp::receive(int peer, const Message& message, std::span<std::
 }
 
 void Tcp::flush() {
-  monitor_.throw_if_failed();  // an operation without elements only comes here
+  stop_if_failed();  // an operation without elements only comes here
   auto deadline = Clock::now() + options_.deadlines.operation;
   while (Channel* channel = unsent()) {
     links_.wait_to_send(channel->peer());
@@ -336,9 +347,7 @@ void Tcp::wait(Channel* source, Clock::time_point until) {
     return timespec{whole.count(), std::chrono::nanoseconds(rest - whole).count()};
   }();
   ::ppoll(entries.data(), entries.size(), &left, nullptr);
-  if (entries[0].revents == 0) return;
-  drop_queues();
-  monitor_.throw_if_failed();
+  if (entries[0].revents != 0) stop_if_failed();
 }
 
 }  // namespace

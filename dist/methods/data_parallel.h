@@ -10,9 +10,9 @@ namespace tern {
 /// Synchronous data-parallel training. In every step each rank has its share of the batch. Each parameter's gradient
 /// becomes the mean over the ranks, and the local optimizer uses that mean. With the codec `ternary` this is TernGrad
 /// (algorithm 1); with `qsgd` it is QSGD (algorithm 1). Parameters are f32 and take part in every step. They stay the
-/// same, bit for bit, on all ranks, unless the local optimizer is Muon and the ranks' machines or numbers of threads
-/// differ. Each rank has its own buffers (batch-norm statistics), until `consolidate` copies rank 0's buffers to all
-/// ranks.
+/// same, bit for bit, on all ranks. But with the exchange `powersgd` and with Muon the ranks' machines must be of one
+/// kind, and with Muon they must have the same number of threads. Each rank has its own buffers (batch-norm
+/// statistics), until `consolidate` copies rank 0's buffers to all ranks.
 ///
 /// With `averaging.stale`, a step uses the means of the step before, whose gradients travelled while this step
 /// computed: x(t+1) = x(t) - lr · mean g(t-1), with g(t-1) taken at x(t-1). This is the double buffering of 1-bit SGD

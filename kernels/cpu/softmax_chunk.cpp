@@ -83,9 +83,12 @@ void softmax_chunk_backward(const Tensor& logsumexp, const Bags& labels, int64_t
           hits.emplace_back(label[e] - first, load(from + (label[e] - first)));
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) store(to + j, own_scale * exponential(load(from + j) - shift));
-      for (const auto& [column, logit] : hits) {
-        const auto found = static_cast<float>(std::ranges::count(hits, column, &std::pair<int64_t, float>::first));
-        store(to + column, own_scale * (exponential(logit - shift) - found / static_cast<float>(count)));
+      std::ranges::sort(hits);  // a label can be there twice
+      for (size_t i = 0, end = 0; i < hits.size(); i = end) {
+        const auto [column, logit] = hits[i];
+        while (end < hits.size() && hits[end].first == column) ++end;
+        const float share = static_cast<float>(end - i) / static_cast<float>(count);
+        store(to + column, own_scale * (exponential(logit - shift) - share));
       }
     });
   });

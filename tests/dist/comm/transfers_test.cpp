@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "tern/core/random.h"
 #include "tests/dist/comm/job.h"
 
@@ -78,7 +82,7 @@ TEST(Transfers, SayWhatTransportsCount) {
     auto transports = make_in_process(ranks);
     const auto errors = on_ranks(ranks, [&](int rank) {
       Auditor auditor(std::move(transports[rank]));
-      for (const int64_t count : {0, 1, 7, 1000, 65'537, 2 << 20}) call_all(auditor, count);
+      for (const int64_t count : {0, 1, 7, 1000, (2 << 20) + 1}) call_all(auditor, count);
     });
     EXPECT_EQ(errors, std::vector<std::string>(ranks));
   }
@@ -101,14 +105,23 @@ std::span<std::byte> bytes_of(const Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()};
 }
 
+/// The largest difference of two elements; infinity if the sizes differ.
+double farthest(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
+  return most;
+}
+
 TEST(Transfers, GiveTheSameDirectlyAndAroundTheRing) {
   for (const int ranks : {1, 2, 3, 4, 7})
-    for (const int64_t count : {0, 1, 5, 1000}) {
+    for (const int64_t count : {0, 1, 5, 1000, 1'500'003}) {  // the last has parts of several pieces
+      if (count > 1000 && ranks > 3) continue;
       SCOPED_TRACE(testing::Message() << ranks << " ranks, " << count);
       const auto x_of = [&](int rank) {
         const RandomStream random({.seed = 1, .purpose = Purpose::test, .tensor = static_cast<uint32_t>(rank)});
         Tensor x = Tensor::empty({count});
-        for (int64_t i = 0; i < count; ++i) x.data<float>()[i] = random.normal(static_cast<uint64_t>(i));
+        for (int64_t i = 0; i < count; ++i) x.data<float>()[i] = 2 * random.uniform(static_cast<uint64_t>(i)) - 1;
         return x;
       };
       const auto all_reduce = [&](auto algorithm) {
@@ -122,12 +135,12 @@ TEST(Transfers, GiveTheSameDirectlyAndAroundTheRing) {
       const auto found = all_reduce(detail::direct_all_reduce);
       for (int rank = 0; rank < ranks; ++rank) {
         EXPECT_EQ(found[rank], found[0]);
-        for (int64_t i = 0; i < count; ++i) EXPECT_NEAR(found[rank][i], expected[rank][i], 1e-5);
+        EXPECT_LT(farthest(found[rank], expected[rank]), 1e-6);
       }
-      if (count == 1000 && ranks == 3) {
-        EXPECT_NEAR(expected[0][7], x_of(0).data<float>()[7] + x_of(1).data<float>()[7] + x_of(2).data<float>()[7],
-                    1e-6);
-      }
+      std::vector<float> sum(static_cast<size_t>(count));
+      for (int rank = 0; rank < ranks; ++rank)
+        for (size_t i = 0; const float x : x_of(rank).to_vector<float>()) sum[i++] += x;
+      EXPECT_LT(farthest(expected[0], sum), 1e-5);
       detail::Cuts cuts = {0};  // uneven: rank 0 has nothing
       for (int rank = 0; rank < ranks; ++rank) cuts.push_back(rank + 1 == ranks ? count : count * rank / ranks);
       const auto reduce_scatter = [&](auto algorithm) {
@@ -140,8 +153,7 @@ TEST(Transfers, GiveTheSameDirectlyAndAroundTheRing) {
       const auto parts = reduce_scatter(detail::direct_reduce_scatter),
                  expected_parts = reduce_scatter(detail::ring_reduce_scatter);
       for (int rank = 0; rank < ranks; ++rank) {
-        ASSERT_EQ(parts[rank].size(), expected_parts[rank].size());
-        for (size_t i = 0; i < parts[rank].size(); ++i) EXPECT_NEAR(parts[rank][i], expected_parts[rank][i], 1e-5);
+        EXPECT_LT(farthest(parts[rank], expected_parts[rank]), 1e-6);
       }
       const auto all_gather = [&](auto algorithm) {
         return on_each(ranks, [&](const detail::Collective& c) {

@@ -141,6 +141,7 @@ struct Convolution {
     std::vector<float>& result = values[pass.result];
     for (float& sum : result) sum = beta == 0 ? 0 : beta * sum;
     const size_t sums = pass.result, first = (sums + 1) % 3, second = (sums + 2) % 3;
+    const std::vector<float>&one = values[first], &other = values[second];
     const std::array<int64_t, 3> step{stride[1] * x.strides[3], 0, y.strides[3]};  // to the next column of y
     const int64_t channels = w.extents[1], outputs = w.extents[0] / (x.extents[1] / channels);
     for (int64_t n = 0; n < y.extents[0]; ++n)
@@ -153,11 +154,10 @@ struct Convolution {
                 if (h < 0 || h >= x.extents[2]) continue;
                 const std::array<int64_t, 3> at{x.at(n, o / outputs * channels + c, h, v), w.at(o, c, p, q),
                                                 y.at(n, o, i, 0)};
-                float* const sum = result.data() + at[sums];
-                const float *one = values[first].data() + at[first], *other = values[second].data() + at[second];
                 for (int64_t j = 0; j < y.extents[3]; ++j)
                   if (const int64_t column = v + j * stride[1]; column >= 0 && column < x.extents[3])
-                    sum[j * step[sums]] += one[j * step[first]] * other[j * step[second]];
+                    result[at[sums] + j * step[sums]] +=
+                        one[at[first] + j * step[first]] * other[at[second] + j * step[second]];
               }
     if (after.y) finish(result);
     (after.y ? *after.y : arrays[pass.result]).write(result);
