@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "tern/core/error.h"
 #include "tern/core/tensor.h"
@@ -60,11 +61,22 @@ void reduce_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
     if (const ConstBytes theirs = c.part(x, cuts, peer); !theirs.empty()) c.transport.send(peer, c.message, theirs);
   }
   if (y.empty()) return;
-  const Tensor scratch = Tensor::empty({static_cast<int64_t>(y.size())}, {.dtype = DType::u8});
-  for (int k = 1; k < n; ++k) {
-    c.transport.receive((me + n - k) % n, c.message, bytes_of(scratch));
-    reduce(reduction, c.message.dtype, y, bytes_of(scratch));
+  const auto add_last = [&](std::vector<Tensor>& sums) {
+    const Tensor last = sums.back();
+    sums.pop_back();
+    reduce(reduction, c.message.dtype, bytes_of(sums.back()), bytes_of(last));
+  };
+  std::vector<Tensor> sums;  // of 1, 2, 4, ... ranks that follow one another, first those of the most ranks
+  for (int rank = 0; rank < n; ++rank) {
+    sums.push_back(Tensor::empty({static_cast<int64_t>(y.size())}, {.dtype = DType::u8}));
+    if (rank == me)
+      std::ranges::copy(y, bytes_of(sums.back()).begin());
+    else
+      c.transport.receive(rank, c.message, bytes_of(sums.back()));
+    for (int after = rank; after % 2 == 1; after /= 2) add_last(sums);
   }
+  while (sums.size() > 1) add_last(sums);
+  std::ranges::copy(bytes_of(sums.back()), y.begin());
 }
 
 /// All ranks get all parts of y from the ranks that have them.

@@ -54,8 +54,8 @@ bool goes_directly(int64_t bytes, int ranks);
 inline constexpr int64_t kMostDirectBytes = 16 << 20;
 /// Bytes of a piece. A piece is small enough to stay in the caches while it arrives, is summed and leaves.
 inline constexpr int64_t kPieceBytes = 1 << 20;
-/// As `ring_reduce_scatter` and `ring_all_gather`. A sum begins with the rank that makes it, and goes around the ring
-/// downwards.
+/// As `ring_reduce_scatter` and `ring_all_gather`. Sums are balanced trees over the ranks, ((x0 + x1) + (x2 + x3)) +
+/// ..., whichever rank makes them. So an element's sum does not depend on its place in x.
 void direct_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
 void direct_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
 /// As `ring_all_reduce`, with sums in the order of `direct_reduce_scatter`. Two messages follow each other, and not
