@@ -1,7 +1,6 @@
 #include "tern/dist/comm/collectives.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -53,7 +52,7 @@ Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.ra
 Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
 Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
 
-/// y, this rank's part of x, becomes its part of the reduction of all ranks' x.
+/// y = this rank's part of the reduction of all ranks' x. y may be that part of x.
 void reduce_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts, Reduction reduction) {
   const int n = c.size(), me = c.rank();
   for (int k = 1; k < n; ++k) {
@@ -70,7 +69,7 @@ void reduce_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
   for (int rank = 0; rank < n; ++rank) {
     sums.push_back(Tensor::empty({static_cast<int64_t>(y.size())}, {.dtype = DType::u8}));
     if (rank == me)
-      std::ranges::copy(y, bytes_of(sums.back()).begin());
+      std::ranges::copy(c.part(x, cuts, me), bytes_of(sums.back()).begin());
     else
       c.transport.receive(rank, c.message, bytes_of(sums.back()));
     for (int after = rank; after % 2 == 1; after /= 2) add_last(sums);
@@ -188,7 +187,6 @@ bool goes_directly(int64_t bytes, int ranks) {
 }
 
 void direct_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
-  std::ranges::copy(c.part(x, cuts, c.rank()), y.begin());
   reduce_directly(c, x, y, cuts, Reduction::sum);
   c.transport.flush();
 }
