@@ -52,6 +52,26 @@ Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.ra
 Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
 Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
 
+/// The reduction of `mine` and what all other ranks send to this rank.
+Tensor reduce_received(const Collective& c, ConstBytes mine, Reduction reduction) {
+  const auto add_last = [&](std::vector<Tensor>& sums) {
+    const Tensor last = sums.back();
+    sums.pop_back();
+    reduce(reduction, c.message.dtype, bytes_of(sums.back()), bytes_of(last));
+  };
+  std::vector<Tensor> sums;  // of 1, 2, 4, ... ranks that follow one another, first those of the most ranks
+  for (int rank = 0; rank < c.size(); ++rank) {
+    sums.push_back(Tensor::empty({static_cast<int64_t>(mine.size())}, {.dtype = DType::u8}));
+    if (rank == c.rank())
+      std::ranges::copy(mine, bytes_of(sums.back()).begin());
+    else
+      c.transport.receive(rank, c.message, bytes_of(sums.back()));
+    for (int after = rank; after % 2 == 1; after /= 2) add_last(sums);
+  }
+  while (sums.size() > 1) add_last(sums);
+  return sums.back();
+}
+
 /// y = this rank's part of the reduction of all ranks' x. y may be that part of x.
 void reduce_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts, Reduction reduction) {
   const int n = c.size(), me = c.rank();
@@ -59,23 +79,7 @@ void reduce_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
     const int peer = (me + k) % n;
     if (const ConstBytes theirs = c.part(x, cuts, peer); !theirs.empty()) c.transport.send(peer, c.message, theirs);
   }
-  if (y.empty()) return;
-  const auto add_last = [&](std::vector<Tensor>& sums) {
-    const Tensor last = sums.back();
-    sums.pop_back();
-    reduce(reduction, c.message.dtype, bytes_of(sums.back()), bytes_of(last));
-  };
-  std::vector<Tensor> sums;  // of 1, 2, 4, ... ranks that follow one another, first those of the most ranks
-  for (int rank = 0; rank < n; ++rank) {
-    sums.push_back(Tensor::empty({static_cast<int64_t>(y.size())}, {.dtype = DType::u8}));
-    if (rank == me)
-      std::ranges::copy(c.part(x, cuts, me), bytes_of(sums.back()).begin());
-    else
-      c.transport.receive(rank, c.message, bytes_of(sums.back()));
-    for (int after = rank; after % 2 == 1; after /= 2) add_last(sums);
-  }
-  while (sums.size() > 1) add_last(sums);
-  std::ranges::copy(bytes_of(sums.back()), y.begin());
+  if (!y.empty()) std::ranges::copy(bytes_of(reduce_received(c, c.part(x, cuts, me), reduction)), y.begin());
 }
 
 /// All ranks get all parts of y from the ranks that have them.
@@ -182,6 +186,15 @@ void ring_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
   ring.transport.flush();
 }
 
+bool takes_one_message(int64_t bytes, int ranks) { return bytes > 0 && (ranks - 1) * bytes <= kOneMessageBytes; }
+
+void one_message_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
+  for (int k = 1; k < c.size(); ++k) c.transport.send((c.rank() + k) % c.size(), c.message, x);
+  const Tensor reduced = reduce_received(c, x, reduction);
+  c.transport.flush();
+  std::ranges::copy(bytes_of(reduced), x.begin());
+}
+
 bool goes_directly(int64_t bytes, int ranks) {
   return ranks > 2 && bytes <= kMostDirectBytes / ranks && bytes <= kPieceBytes * ranks;
 }
@@ -216,8 +229,11 @@ void all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
 }
 
 void all_reduce(const Collective& c, Bytes x, Reduction reduction) {
-  const bool direct = goes_directly(static_cast<int64_t>(x.size()), c.size());
-  (direct ? direct_all_reduce : ring_all_reduce)(c, x, reduction);
+  const auto bytes = static_cast<int64_t>(x.size());
+  const auto algorithm = takes_one_message(bytes, c.size()) ? one_message_all_reduce
+                         : goes_directly(bytes, c.size())   ? direct_all_reduce
+                                                            : ring_all_reduce;
+  algorithm(c, x, reduction);
 }
 
 void ring_broadcast(const Collective& c, Bytes x, int root) {
@@ -347,13 +363,14 @@ Volume moved_collectively(const CollectiveCall& call, int rank, int size) {
     const int64_t mine = part(cuts, rank).count();
     return Volume{(size - 1) * mine, cuts.back() - mine};
   };
-  const auto is_direct = [&](int64_t elements) {
-    return goes_directly(elements * static_cast<int64_t>(size_of(call.message.dtype)), size);
-  };
+  const auto bytes = [&](int64_t elements) { return elements * static_cast<int64_t>(size_of(call.message.dtype)); };
+  const auto is_direct = [&](int64_t elements) { return goes_directly(bytes(elements), size); };
   switch (call.message.operation) {
     case Operation::all_reduce_sum:
     case Operation::all_reduce_max: {
-      const Cuts cuts = even_cuts(call.x.numel(), size);
+      const int64_t elements = call.x.numel();
+      if (takes_one_message(bytes(elements), size)) return {(size - 1) * elements, (size - 1) * elements};
+      const Cuts cuts = even_cuts(elements, size);
       if (!is_direct(cuts.back())) return all(cuts, 2, {1, 2});
       const auto [sent, received] = gathered(cuts);
       return {sent + received, sent + received};

@@ -62,7 +62,14 @@ void direct_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& c
 /// 2(N-1). A rank sends as many bytes as around the ring, give or take an element for each other rank.
 void direct_all_reduce(const Collective& c, Bytes x, Reduction reduction);
 
-// Directly if `goes_directly`, otherwise around the ring.
+/// Whether a rank's messages to all others have at most `kOneMessageBytes` together if each has the whole tensor. Then
+/// an all-reduce takes one message: it sends N/2 times the bytes, and no message waits for another.
+bool takes_one_message(int64_t bytes, int ranks);
+inline constexpr int64_t kOneMessageBytes = 4 << 10;
+/// As `direct_all_reduce`, with the same bits. Each rank sends x to all others and adds up what it receives.
+void one_message_all_reduce(const Collective& c, Bytes x, Reduction reduction);
+
+// Directly if `goes_directly`, otherwise around the ring. An all-reduce in one message if `takes_one_message`.
 void reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
 void all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
 void all_reduce(const Collective& c, Bytes x, Reduction reduction);

@@ -16,6 +16,8 @@ WireLoad unless_empty(const WireLoad& load) { return load.sent == 0 ? WireLoad{}
 }  // namespace
 
 WireLoad all_reduce_load(int64_t bytes, int ranks) {
+  if (detail::takes_one_message(bytes, ranks))
+    return all_to_all_load(std::vector<int64_t>(static_cast<size_t>(ranks), bytes));
   const int64_t times = 2 * (ranks - 1);
   return unless_empty({.busiest = static_cast<double>(times * bytes) / ranks,
                        .hops = detail::goes_directly(bytes, ranks) ? 2 : times,

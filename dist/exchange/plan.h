@@ -18,7 +18,8 @@ struct WireLoad {
   int64_t sent = 0;    ///< bytes that all ranks send, in total
 };
 
-/// All-reduce of `bytes` on each of N ranks, directly or around the ring: each rank sends 2(N-1)/N · bytes.
+/// All-reduce of `bytes` on each of N ranks. Each rank sends (N-1) · bytes in one message to each other rank, or
+/// 2(N-1)/N · bytes directly or around the ring.
 WireLoad all_reduce_load(int64_t bytes, int ranks);
 /// All-gather of parts[r] bytes from rank r, directly or around the ring.
 WireLoad all_gather_load(std::span<const int64_t> parts);

@@ -58,14 +58,14 @@ TEST(StepForecast, SendsTheBytesThatTheRunSent) {
 }
 
 TEST(StepForecast, CountsEachHopOfAMessage) {
-  constexpr LinkCost kLate = {.hop = 0.01, .byte = 0};
-  // The sum of the losses goes directly, in 2 hops. It travels during a backward pass, two thirds of a step.
+  constexpr LinkCost kLate = {.hop = 0.02, .byte = 0};
+  // The sum of the losses makes 1 hop. It travels during a backward pass, two thirds of a step.
   constexpr double kLosses = 20 - 17 * 2 / 3.0;
   // The long message goes around the ring in 6 hops. The short one goes directly, in 2.
-  EXPECT_NEAR(computed({"--codec", "none"}, kLate), 17 + kLosses + 80, 1e-9);
-  EXPECT_NEAR(computed({"--method", "local-sgd", "--local-steps", "10"}, kLate), 17 + (kLosses + 80) / 10, 1e-9);
-  EXPECT_NEAR(computed({"--codec", "ternary"}, kLate), 17 + kLosses + 20, 1e-9) << "1 hop for each message";
-  EXPECT_NEAR(computed({"--method", "noloco", "--local-steps", "5"}, kLate), 17 + (kLosses + 10) / 5, 1e-9);
+  EXPECT_NEAR(computed({"--codec", "none"}, kLate), 17 + kLosses + 160, 1e-9);
+  EXPECT_NEAR(computed({"--method", "local-sgd", "--local-steps", "10"}, kLate), 17 + (kLosses + 160) / 10, 1e-9);
+  EXPECT_NEAR(computed({"--codec", "ternary"}, kLate), 17 + kLosses + 40, 1e-9) << "1 hop for each message";
+  EXPECT_NEAR(computed({"--method", "noloco", "--local-steps", "5"}, kLate), 17 + (kLosses + 20) / 5, 1e-9);
 }
 
 TEST(StepForecast, RefusesARunWithWrongFlags) {

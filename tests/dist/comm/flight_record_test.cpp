@@ -44,7 +44,7 @@ TEST(FlightRecord, HasTheOperationsOfEveryTransport) {
       EXPECT_LE(sum.queued, sum.started);
       EXPECT_LT(sum.started, sum.ended);
       EXPECT_LE(sum.ended, record.taken);
-      EXPECT_EQ(sum.sent, 2 * 2 * 10 * sizeof(float));
+      EXPECT_EQ(sum.sent, 2 * 30 * sizeof(float));
       EXPECT_EQ(sum.received, sum.sent);
       EXPECT_EQ(sum.targets, others);
       EXPECT_EQ(sum.sources, others);

@@ -61,9 +61,9 @@ TEST_P(LinkShape, BytesTakeTheirTimeOnTheWire) {
   EXPECT_LT(seconds, 0.24);
 }
 
-// Few bytes go directly, and many around the ring. The barrier before takes two rounds.
+// Very few bytes take one message, few go directly, and many around the ring. The barrier before takes two rounds.
 TEST_P(LinkShape, MessagesThatFollowEachOtherWaitForTheLatency) {
-  for (const auto& [count, messages] : {std::pair<int64_t, int>{30, 2}, {1'500'000, 4}}) {
+  for (const auto& [count, messages] : {std::pair<int64_t, int>{512, 1}, {513, 2}, {1'500'000, 4}}) {
     const double least = (2 + messages) * 0.02,
                  seconds = shortest_time(GetParam(), 3, "latency=20ms", count, 2 * least);
     EXPECT_GE(seconds, least) << count;

@@ -82,7 +82,7 @@ TEST(Transfers, SayWhatTransportsCount) {
     auto transports = make_in_process(ranks);
     const auto errors = on_ranks(ranks, [&](int rank) {
       Auditor auditor(std::move(transports[rank]));
-      for (const int64_t count : {0, 1, 7, 1000, (2 << 20) + 1}) call_all(auditor, count);
+      for (const int64_t count : {0, 1, 7, 100, 1000, (2 << 20) + 1}) call_all(auditor, count);
     });
     EXPECT_EQ(errors, std::vector<std::string>(ranks));
   }
@@ -137,6 +137,7 @@ TEST(Transfers, GiveTheSameDirectlyAndAroundTheRing) {
         EXPECT_EQ(found[rank], found[0]);
         EXPECT_LT(farthest(found[rank], expected[rank]), 1e-6);
       }
+      EXPECT_EQ(all_reduce(detail::one_message_all_reduce), found);
       std::vector<float> sum(static_cast<size_t>(count));
       for (int rank = 0; rank < ranks; ++rank)
         for (size_t i = 0; const float x : x_of(rank).to_vector<float>()) sum[i++] += x;

@@ -8,12 +8,8 @@
 namespace tern::test {
 namespace {
 
-/// The bytes that rank `rank` sends in the all-reduce of `count` f32, few enough to go directly: each other part once,
-/// and then its own sums to all.
-double all_reduce_bytes(int64_t count, int ranks, int rank) {
-  const int64_t part = count * (rank + 1) / ranks - count * rank / ranks;
-  return 4.0 * static_cast<double>(count - part + (ranks - 1) * part);
-}
+/// The bytes that a rank sends to share a scaler: its all-reduce sends it to each other rank.
+double scaler_bytes(int ranks) { return 4.0 * (ranks - 1); }
 
 /// An exchange, a codec, and the bytes that rank r of N sends for n elements. n is a multiple of 64 N. The formulas are
 /// those of the table in docs/distributed.md, plus the scalers.
@@ -45,8 +41,7 @@ const Formula kFormulas[] = {
     {"ring", "bf16", [](double n, int N, int) { return 2 * (N - 1) * n / N * 2; }},
     {"allgather", "none", [](double n, int N, int) { return (N - 1) * 4 * n; }},
     {"allgather", "ternary", [](double n, int N, int) { return (N - 1) * (n * 2 / 8 + 4); }},
-    {"allgather", "ternary:share=on",
-     [](double n, int N, int r) { return (N - 1) * n * 2 / 8 + all_reduce_bytes(1, N, r); }},
+    {"allgather", "ternary:share=on", [](double n, int N, int) { return (N - 1) * n * 2 / 8 + scaler_bytes(N); }},
     {"allgather", "qsgd:bucket=64", [](double n, int N, int) { return (N - 1) * (n * 4 / 8 + 4 * n / 64); }},
     {"reduce-scatter", "ternary", [](double n, int N, int) { return 2 * (N - 1) * (n / N * 2 / 8 + 4); }},
     {"reduce-scatter", "qsgd:bucket=64", [](double n, int N, int) { return 2 * (N - 1) * n / N * (0.5 + 4.0 / 64); }},
@@ -54,11 +49,8 @@ const Formula kFormulas[] = {
     {"server", "qsgd:bucket=64",
      [](double n, int N, int r) { return r == 0 ? (N - 1) * 4 * n : n * 4 / 8 + 4 * n / 64; }},
     {"server", "ternary",
-     [](double n, int N, int r) {
-       return (r == 0 ? (N - 1) * n * bits_of_sums(N) / 8 : n * 2 / 8) + all_reduce_bytes(1, N, r);
-     }},
-    {"ternary-ring", "ternary",
-     [](double n, int N, int r) { return n * ternary_ring_bits(N) / 8 + all_reduce_bytes(1, N, r); }},
+     [](double n, int N, int r) { return (r == 0 ? (N - 1) * n * bits_of_sums(N) / 8 : n * 2 / 8) + scaler_bytes(N); }},
+    {"ternary-ring", "ternary", [](double n, int N, int) { return n * ternary_ring_bits(N) / 8 + scaler_bytes(N); }},
 };
 
 class ExchangeBytes : public testing::TestWithParam<std::tuple<Formula, int>> {};
@@ -101,7 +93,7 @@ TEST(ExchangeBytesOfUnevenParts, AreTheFormulasOfEachPart) {
     for (int rank = 0; rank < ranks; ++rank) {
       // In reduce-scatter, a rank's part of the mean goes directly to all others. The parts of the ring have other
       // sizes.
-      double ring = all_reduce_bytes(1, ranks, rank), scatter = (ranks - 1) * (4 + elements.bytes(rank, 2));
+      double ring = scaler_bytes(ranks), scatter = (ranks - 1) * (4 + elements.bytes(rank, 2));
       for (int k = 1; k < ranks; ++k) {
         ring += groups.bytes(rank + ranks - k, bits_of_sums(k));
         scatter += 4 + elements.bytes(rank + k, 2);

@@ -53,11 +53,15 @@ TEST_P(ExchangePlans, SendWhatTheLedgerOfTheExchangeHas) {
 INSTANTIATE_TEST_SUITE_P(Table, ExchangePlans,
                          testing::Combine(testing::ValuesIn(kWays), testing::Values(1, 2, 3, 4, 8)));
 
-// Few bytes go directly, and many around the ring.
+// Very few bytes take one message, few go directly, and many around the ring.
 TEST(ExchangePlan, CountsTheMessagesThatFollowEachOther) {
   for (const auto& [ranks, few] : {std::pair<int, int64_t>{3, 3 << 20}, {4, 4 << 20}, {8, 2 << 20}}) {
     EXPECT_EQ(all_reduce_load(few, ranks).hops, 2);
     EXPECT_EQ(all_reduce_load(few + 4, ranks).hops, 2 * (ranks - 1));
+    const int64_t very_few = 4096 / (ranks - 1);
+    EXPECT_EQ(all_reduce_load(very_few, ranks).hops, 1);
+    EXPECT_EQ(all_reduce_load(very_few, ranks).sent, ranks * (ranks - 1) * very_few);
+    EXPECT_EQ(all_reduce_load(very_few + 1, ranks).hops, 2);
     EXPECT_EQ(all_reduce_load(0, ranks).hops, 0);
     std::vector<int64_t> parts(static_cast<size_t>(ranks), few / ranks);
     EXPECT_EQ(all_gather_load(parts).hops, 1);
@@ -95,7 +99,7 @@ TEST(ExchangePlan, IsMadeForMoreRanksThanAnyMachineStarts) {
   constexpr int64_t n = 1 << 20;
   EXPECT_EQ(plan_exchange("ring", *none, coded_tensors(*none, shapes), 512).sent(), 2 * 511 * 4 * n);
   const ExchangePlan server = plan_exchange("server", *ternary, coded_tensors(*ternary, shapes), 512);
-  EXPECT_EQ(server.sent(), 511 * (n / 4 + n * 11 / 8) + 2 * 511 * 4);
+  EXPECT_EQ(server.sent(), 511 * (n / 4 + n * 11 / 8) + 512 * 511 * 4);
 }
 
 }  // namespace
