@@ -49,7 +49,7 @@ TEST(Grid, GivesSeveralSeedsToMethodsWithConclusions) {
     EXPECT_EQ(run.program, "train_airbench");
     if (!is_timed(run)) methods.insert(column_of(run, "method"));
   }
-  for (const char* method : {"float", "bf16", "sparseloco"}) EXPECT_EQ(methods.count(method), 3u) << method;
+  for (const char* method : {"float", "bf16", "1bitsgd"}) EXPECT_EQ(methods.count(method), 3u) << method;
   EXPECT_EQ(methods.count("ternary"), 1u);
   EXPECT_EQ(methods.count("ist"), 0u) << "airbench94 has no hidden fully connected layer to cut";
 }
