@@ -20,7 +20,7 @@ using kernels::ShortFloat;
 class FloatCodec final : public WholeMessageCodec {
  public:
   std::string spec() const override { return "none"; }
-  CodecTraits traits() const override { return {.promise = CodecPromise::exact}; }
+  CodecTraits traits() const override { return {.promise = CodecPromise::exact, .by_elements = true}; }
   int64_t most_bytes(const Shape& shape) const override { return 4 * shape.numel(); }
   Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override {
     std::vector<Tensor> gradients;
@@ -76,7 +76,9 @@ class ShortFloatCodec final : public WholeMessageCodec {
       : format_(format), watch_(join({"has NaN or infinite elements, or reaches beyond what ", spec(), " holds"})) {}
 
   std::string spec() const override { return format_ == ShortFloat::half ? "fp16" : "bf16"; }
-  CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 16}; }
+  CodecTraits traits() const override {
+    return {.promise = CodecPromise::contraction, .bits = 16, .by_elements = true};
+  }
   int64_t most_bytes(const Shape& shape) const override { return 2 * shape.numel(); }
   Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override {
     if (message.front().gradient.device().type == DeviceType::cpu)

@@ -10,12 +10,6 @@
 namespace tern {
 namespace {
 
-int64_t elements_of(const Shard& shard) {
-  int64_t count = 0;
-  for (const Slice& slice : shard) count += slice.count();
-  return count;
-}
-
 std::vector<CutTensor> tensors_of(const ScaledCodec& codec, const FusedGradients& message) {
   std::vector<CutTensor> tensors;
   for (const auto& [tag, gradient] : message) tensors.push_back({gradient.numel(), codec.granule()});
@@ -205,8 +199,14 @@ bool sends_rows(const GradientCodec& codec) {
   return traits.by_rows && traits.promise == CodecPromise::feedback;
 }
 
+/// Exact codes need no second coding: their all-reduce does the same.
+bool sends_elements(const GradientCodec& codec) {
+  const CodecTraits traits = codec.traits();
+  return traits.by_elements && traits.promise == CodecPromise::contraction;
+}
+
 bool can_be_cut(const GradientCodec& codec) {
-  if (sends_rows(codec)) return true;
+  if (sends_rows(codec) || sends_elements(codec)) return true;
   const ScaledCodec* const scaled = codec.scaled();
   return scaled != nullptr && scaled->granule() != 0 && scaled->bucket() % scaled->granule() == 0;
 }
@@ -215,6 +215,7 @@ bool can_be_cut(const GradientCodec& codec) {
 ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
                                  CodecOptions&) {
   if (sends_rows(codec)) return plan_reduce_scatter_of_rows(codec, message, ranks);
+  if (sends_elements(codec)) return plan_reduce_scatter_of_elements(codec, message, ranks);
   const ScaledCodec& scaled = *codec.scaled();
   const auto again = scaled.for_sums();
   std::vector<CutTensor> tensors;
@@ -239,11 +240,12 @@ ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const Cod
 constinit const ExchangeEntry reduce_scatter_entry = {
     "reduce-scatter",
     "ternary (2bit or 5trit) and qsgd (fixed, align=none), with a bucket of whole bytes: a multiple of 32 (5trit: 5); "
-    "and onebit",
+    "fp16, bf16 and onebit",
     "2(N-1)/N · n·b/8",
     can_be_cut,
     [](GradientCodec& codec, Communicator& communicator, CodecOptions&) -> std::unique_ptr<Exchange> {
       if (sends_rows(codec)) return make_reduce_scatter_of_rows(codec, communicator);
+      if (sends_elements(codec)) return make_reduce_scatter_of_elements(codec, communicator);
       return std::make_unique<ReduceScatter>(codec, communicator);
     },
     plan_reduce_scatter};

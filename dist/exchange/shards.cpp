@@ -6,6 +6,12 @@
 
 namespace tern {
 
+int64_t elements_of(const Shard& shard) {
+  int64_t count = 0;
+  for (const Slice& slice : shard) count += slice.count();
+  return count;
+}
+
 std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks) {
   int64_t total = 0, before = 0;
   for (const CutTensor& tensor : tensors) total += tensor.count;

@@ -19,6 +19,7 @@ struct Slice {
 };
 /// The elements that one rank averages: at most one slice of each tensor.
 using Shard = std::vector<Slice>;
+int64_t elements_of(const Shard& shard);
 
 /// A tensor of a message that is cut only at multiples of `granule` elements.
 struct CutTensor {
@@ -37,5 +38,12 @@ MessageCodec& messages_to_cut(GradientCodec& codec);
 /// gradient, and of what it sends as the owner of a shard, a mean. The second one is the exchange's state.
 std::unique_ptr<Exchange> make_reduce_scatter_of_rows(GradientCodec& codec, Communicator& communicator);
 ExchangePlan plan_reduce_scatter_of_rows(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks);
+
+/// Reduce-scatter of a codec that codes by elements and rounds them (`fp16`, `bf16`). Rank r gets shard r of every
+/// rank's codes, averages it in f32, and sends the coded mean to all ranks. A mean is rounded once more, however many
+/// ranks there are, and no partial sum is coded, which could be beyond what an fp16 holds.
+std::unique_ptr<Exchange> make_reduce_scatter_of_elements(GradientCodec& codec, Communicator& communicator);
+ExchangePlan plan_reduce_scatter_of_elements(const GradientCodec& codec, std::span<const CodedTensor> message,
+                                             int ranks);
 
 }  // namespace tern

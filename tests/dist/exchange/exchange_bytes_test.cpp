@@ -45,6 +45,7 @@ const Formula kFormulas[] = {
     {"allgather", "qsgd:bucket=64", [](double n, int N, int) { return (N - 1) * (n * 4 / 8 + 4 * n / 64); }},
     {"reduce-scatter", "ternary", [](double n, int N, int) { return 2 * (N - 1) * (n / N * 2 / 8 + 4); }},
     {"reduce-scatter", "qsgd:bucket=64", [](double n, int N, int) { return 2 * (N - 1) * n / N * (0.5 + 4.0 / 64); }},
+    {"reduce-scatter", "bf16", [](double n, int N, int) { return 2 * (N - 1) * n / N * 2; }},
     {"server", "none", [](double n, int N, int r) { return r == 0 ? (N - 1) * 4 * n : 4 * n; }},
     {"server", "qsgd:bucket=64",
      [](double n, int N, int r) { return r == 0 ? (N - 1) * 4 * n : n * 4 / 8 + 4 * n / 64; }},

@@ -91,6 +91,8 @@ inline const ExchangePair kExchangePairs[] = {
     {"reduce-scatter", "ternary:share=on,bucket=160,pack=5trit"},
     {"reduce-scatter", "qsgd:bucket=64"},
     {"reduce-scatter", "onebit"},
+    {"reduce-scatter", "fp16"},
+    {"reduce-scatter", "bf16"},
     {"server", "none"},
     {"server", "ternary"},
     {"server", "ternary:share=off"},

@@ -5,6 +5,7 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/codec/spec.h"
+#include "tern/kernels/short_float.h"
 #include "tests/dist/exchange/exchange_support.h"
 #include "tests/support/message_of.h"
 
@@ -110,6 +111,39 @@ TEST(AllGatherSent, TakesTheMeanOverTheRanksThatSentAnElement) {
     });
 }
 
+TEST(ReduceScatter, RoundsShortFloatsOnceAndTheirMeanOnce) {
+  constexpr int kRanks = 4;
+  const std::vector<Shape> shapes = {{7}, {0, 3}, {20, 1, 5, 5}, {33}};
+  for (const auto& [spec, format] :
+       {std::pair{"fp16", kernels::ShortFloat::half}, {"bf16", kernels::ShortFloat::brain}}) {
+    const auto rounded = [&](float x) { return kernels::short_value(kernels::short_bits(x, format), format); };
+    const auto results = exchange_once(transport_kinds()[0], kRanks, "reduce-scatter", spec, shapes);
+    for (size_t tensor = 0; tensor < shapes.size(); ++tensor) {
+      std::vector<float> expected(static_cast<size_t>(shapes[tensor].numel()));
+      for (int rank = 0; rank < kRanks; ++rank)
+        for (size_t i = 0; const float x : gradients_of(rank, shapes)[tensor].gradient.to_vector<float>())
+          expected[i++] += rounded(x);
+      for (float& x : expected) x = rounded(x / kRanks);
+      EXPECT_EQ(results[1].means[tensor], expected) << spec << " " << tensor;
+    }
+  }
+}
+
+// An fp16 holds at most 65504. On a ring, a partial sum of 90000 would travel.
+TEST(ReduceScatter, SendsNoSumThatAnFp16CannotHold) {
+  const auto mean = [](const char* exchange) {
+    return with_communicators(make_in_process(4), [exchange](Communicator& c) {
+      const auto codec = make_codec("fp16");
+      const auto means = make_exchange(exchange, *codec, c)->start({{{"w", {}}, Tensor::full({9}, 30000)}})();
+      EXPECT_EQ(means[0].to_vector<float>(), std::vector<float>(9, 30000));
+    });
+  };
+  EXPECT_EQ(mean("reduce-scatter"), std::vector<std::string>(4));
+  EXPECT_TRUE(std::ranges::any_of(mean("ring"), [](const std::string& error) {
+    return error.find("reaches 90000, beyond what fp16 holds") != std::string::npos;
+  }));
+}
+
 /// A program's own codec around one of tern's, without its error feedback. It makes no whole messages, or each begins
 /// with NaN.
 class OwnCodec final : public WholeMessageCodec {
@@ -174,10 +208,8 @@ TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
   EXPECT_EQ(
       message_of<InputError>([] { check_exchange("reduce-scatter", *make_codec("qsgd:bucket=100")); }),
       "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed, align=none), with a bucket of whole "
-      "bytes: a "
-      "multiple of 32 (5trit: 5); and onebit, not qsgd:bits=4,bucket=100,norm=max,code=fixed,align=none; expected "
-      "allgather, server for "
-      "this codec");
+      "bytes: a multiple of 32 (5trit: 5); fp16, bf16 and onebit, not "
+      "qsgd:bits=4,bucket=100,norm=max,code=fixed,align=none; expected allgather, server for this codec");
   EXPECT_EQ(
       message_of<InputError>([] { check_exchange("rign", *make_codec("none")); }),
       "no exchange 'rign'; there are ring, allgather, allgather-sent, reduce-scatter, server, ternary-ring, powersgd");
@@ -201,7 +233,7 @@ TEST(ExchangeGrid, IsInTheHelp) {
   for (const char* row :
        {"                none     fp16     bf16     ternary  qsgd     onebit   topk     randk    topk-block  "
         "hadamard\n",
-        "reduce-scatter  -        -        -        yes      yes      yes      -        -        -           -\n",
+        "reduce-scatter  -        yes      yes      yes      yes      yes      -        -        -           -\n",
         "Exchanges for error-feedback:CODEC: allgather, server; of topk, topk-block and randk also "})
     EXPECT_NE(help.find(row), std::string::npos) << help;
 }

@@ -146,6 +146,7 @@ TEST(DataParallel, AStaleStepUsesTheCodedMeansOfTheStepBefore) {
 TEST(DataParallel, StaleStepsLeaveTheSameBitsOnAllRanksAndTransports) {
   const std::pair<const char*, const char*> table[] = {{"none", "ring"},
                                                        {"bf16", "ring"},
+                                                       {"bf16", "reduce-scatter"},
                                                        {"ternary", "allgather"},
                                                        {"ternary", "server"},
                                                        {"ternary", "ternary-ring"},

@@ -88,6 +88,7 @@ struct RecordedCase {
 };
 constexpr RecordedCase kRecordedCases[] = {{"none", "ring"},
                                            {"bf16", "ring"},
+                                           {"bf16", "reduce-scatter"},
                                            {"fp16", "allgather"},
                                            {"ternary", "allgather"},
                                            {"ternary:share=on", "allgather"},
