@@ -60,7 +60,7 @@ StepForecast::StepForecast(const networks::Network& network, const Run& run, con
   double planned = 0;
   for (const ExchangePlan& plan : plans(*model, settings, workers)) {
     messages_.push_back({plan, cost});
-    planned += static_cast<double>(plan.sent()) / workers;
+    planned += plan.sent_by_first();
   }
   // The sizes of some codes vary, and independent subnets can be coded. So the bytes that were sent count.
   for (PlannedMessage& message : messages_)

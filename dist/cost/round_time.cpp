@@ -128,14 +128,14 @@ void add_elements(const TensorCut& cut, const Shape& whole, const SubnetCuts& cu
   }
 }
 
-/// What the busiest rank sends, and what another busiest rank receives.
-struct Busiest {
-  double sent = 0, received = 0;
+struct Travelling {
+  double sent = 0, received = 0;  ///< the most of a rank
   int64_t all = 0;
+  double sent_by_first = 0, received_by_first = 0;  ///< by rank 0
 };
 
-Busiest count_travelling(const Elements& elements) {
-  Busiest busiest;
+Travelling count_travelling(const Elements& elements) {
+  Travelling travelling;
   for (size_t rank = 0; rank < elements.size(); ++rank) {
     int64_t sent = 0, received = 0;
     for (size_t other = 0; other < elements.size(); ++other) {
@@ -143,11 +143,15 @@ Busiest count_travelling(const Elements& elements) {
       sent += elements[rank][other];
       received += elements[other][rank];
     }
-    busiest.sent = std::max(busiest.sent, static_cast<double>(sent));
-    busiest.received = std::max(busiest.received, static_cast<double>(received));
-    busiest.all += sent;
+    travelling.sent = std::max(travelling.sent, static_cast<double>(sent));
+    travelling.received = std::max(travelling.received, static_cast<double>(received));
+    travelling.all += sent;
+    if (rank == 0) {
+      travelling.sent_by_first = static_cast<double>(sent);
+      travelling.received_by_first = static_cast<double>(received);
+    }
   }
-  return busiest;
+  return travelling;
 }
 
 }  // namespace
@@ -168,10 +172,12 @@ ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, c
   for (const auto& [name, tensor] : model) count(name, tensor, true);
   for (const auto& [name, tensor] : optimizer) count(std::string(kOptimizerPrefix) + name, tensor, false);
 
-  const auto [sent, received, all] = count_travelling(elements);
-  const WireLoad slices = {.busiest = 4 * std::max(sent, received), .hops = all > 0, .sent = 4 * all};
-  return {{{.encoded = sent, .wire = slices, .decoded = received},
-           {.encoded = received, .wire = slices, .decoded = sent},
+  const auto [sent, received, all, sent_by_first, received_by_first] = count_travelling(elements);
+  const auto slices = [&](double first) {
+    return WireLoad{.busiest = 4 * std::max(sent, received), .hops = all > 0, .sent = 4 * all, .first = 4 * first};
+  };
+  return {{{.encoded = sent, .wire = slices(sent_by_first), .decoded = received},
+           {.encoded = received, .wire = slices(received_by_first), .decoded = sent},
            {.wire = all_reduce_load(4 * averaged, ranks)},
            {.wire = all_reduce_load(8 * counters, ranks)}}};
 }

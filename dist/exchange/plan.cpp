@@ -21,31 +21,48 @@ WireLoad all_reduce_load(int64_t bytes, int ranks) {
   const int64_t times = 2 * (ranks - 1);
   return unless_empty({.busiest = static_cast<double>(times * bytes) / ranks,
                        .hops = detail::goes_directly(bytes, ranks) ? 2 : times,
-                       .sent = times * bytes});
+                       .sent = times * bytes,
+                       .first = static_cast<double>(times * bytes) / ranks});
 }
 
 WireLoad all_gather_load(std::span<const int64_t> parts) {
   const auto others = static_cast<int64_t>(parts.size()) - 1;
   const int64_t all = sum(parts);
-  if (detail::goes_directly(all, static_cast<int>(parts.size()))) return all_to_all_load(parts);
+  const bool direct = detail::goes_directly(all, static_cast<int>(parts.size()));
   // A rank receives all parts except its own, so the cable into the rank with the smallest part is the busiest.
-  return unless_empty(
-      {.busiest = static_cast<double>(all - std::ranges::min(parts)), .hops = others, .sent = others * all});
+  const int64_t most_received = all - std::ranges::min(parts);
+  const int64_t most_sent = direct ? others * std::ranges::max(parts) : most_received;
+  return unless_empty({.busiest = static_cast<double>(std::max(most_sent, most_received)),
+                       .hops = direct ? 1 : others,
+                       .sent = others * all,
+                       .first = static_cast<double>(direct ? others * parts.front() : all - parts[1 % parts.size()])});
 }
 
 WireLoad all_to_all_load(std::span<const int64_t> parts) {
   const auto others = static_cast<int64_t>(parts.size()) - 1;
   const int64_t all = sum(parts), most = std::max(others * std::ranges::max(parts), all - std::ranges::min(parts));
-  return unless_empty({.busiest = static_cast<double>(most), .hops = 1, .sent = others * all});
+  return unless_empty({.busiest = static_cast<double>(most),
+                       .hops = 1,
+                       .sent = others * all,
+                       .first = static_cast<double>(all - parts.front())});
 }
 
 WireLoad shift_load(std::span<const int64_t> parts) {
-  return unless_empty({.busiest = static_cast<double>(std::ranges::max(parts)), .hops = 1, .sent = sum(parts)});
+  return unless_empty({.busiest = static_cast<double>(std::ranges::max(parts)),
+                       .hops = 1,
+                       .sent = sum(parts),
+                       .first = static_cast<double>(parts.front())});
 }
 
-WireLoad root_load(std::span<const int64_t> parts) {
+WireLoad gather_load(std::span<const int64_t> parts) {
   const int64_t others = sum(parts) - parts.front();
   return unless_empty({.busiest = static_cast<double>(others), .hops = 1, .sent = others});
+}
+
+WireLoad scatter_load(std::span<const int64_t> parts) {
+  WireLoad load = gather_load(parts);
+  load.first = load.busiest;
+  return load;
 }
 
 std::vector<CodedTensor> coded_tensors(const GradientCodec& codec, std::span<const Shape> shapes) {
@@ -76,6 +93,13 @@ int64_t ExchangePlan::sent() const {
   int64_t bytes = 0;
   for (const ExchangePhase& phase : phases)
     if (phase.payload) bytes += phase.wire.sent;
+  return bytes;
+}
+
+double ExchangePlan::sent_by_first() const {
+  double bytes = 0;
+  for (const ExchangePhase& phase : phases)
+    if (phase.payload) bytes += phase.wire.first;
   return bytes;
 }
 

@@ -16,6 +16,7 @@ struct WireLoad {
   double busiest = 0;  ///< bytes through the busiest cable, in its busier direction
   int64_t hops = 0;    ///< messages that wait for the previous one
   int64_t sent = 0;    ///< bytes that all ranks send, in total
+  double first = 0;    ///< bytes that rank 0 sends
 };
 
 /// All-reduce of `bytes` on each of N ranks. Each rank sends (N-1) · bytes in one message to each other rank, or
@@ -27,8 +28,9 @@ WireLoad all_gather_load(std::span<const int64_t> parts);
 WireLoad all_to_all_load(std::span<const int64_t> parts);
 /// Shift of parts[r] bytes from rank r to the next rank.
 WireLoad shift_load(std::span<const int64_t> parts);
-/// Gather or scatter of parts[r] bytes between rank r and a root. The root's own part is `parts[0]`.
-WireLoad root_load(std::span<const int64_t> parts);
+/// Gather of parts[r] bytes from rank r on rank 0, and scatter of parts[r] bytes from rank 0 to rank r.
+WireLoad gather_load(std::span<const int64_t> parts);
+WireLoad scatter_load(std::span<const int64_t> parts);
 
 /// Time on a network: α + β·bytes seconds (Hockney, 1994) for each of the messages that follow one another.
 struct LinkCost {
@@ -66,6 +68,8 @@ struct ExchangePlan {
   double decoded() const;
   /// Payload bytes that all ranks send, in total.
   int64_t sent() const;
+  /// Payload bytes that rank 0 sends. If parts are uneven, a few more or fewer.
+  double sent_by_first() const;
 };
 
 /// Plans the exchange of this spec for any number of ranks. Throws the errors of `check_exchange`.

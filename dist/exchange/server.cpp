@@ -58,12 +58,12 @@ class Server final : public CodedExchange {
 ExchangePlan plan_server(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, CodecOptions&) {
   const bool integers = sums_integers(codec);
   CodedPlan coded = plan_coded(codec, message, ranks, integers);
-  coded.plan.phases.back().wire = root_load(coded.counts);
+  coded.plan.phases.back().wire = gather_load(coded.counts);
   coded.plan.phases.back().decoded = ranks * coded.elements;
   const auto n = static_cast<int64_t>(coded.elements);
   const std::vector<int64_t> back(static_cast<size_t>(ranks), integers ? packed_integer_bytes(n, ranks) : 4 * n);
   coded.plan.phases.push_back(
-      {.encoded = integers ? coded.elements : 0, .wire = root_load(back), .decoded = coded.elements});
+      {.encoded = integers ? coded.elements : 0, .wire = scatter_load(back), .decoded = coded.elements});
   return coded.plan;
 }
 

@@ -57,6 +57,14 @@ TEST(StepForecast, SendsTheBytesThatTheRunSent) {
   EXPECT_NEAR(computed({"--codec", "none"}, link, 2 * sent), 17 + 2e-5 * sent, 1e-9);
 }
 
+// Rank 0 receives the codes of three ranks, 2 bits an element, and sends their sums to them, 4 bits an element.
+TEST(StepForecast, KnowsThatTheServerSendsMoreThanTheOtherRanks) {
+  const LinkCost link = {.hop = 0, .byte = 1e-8};
+  const double received = 3 * kFloats / 4, sent = 3 * kFloats / 2;
+  EXPECT_NEAR(computed({"--codec", "ternary", "--exchange", "server"}, link, sent), 17 + 1e-5 * (received + sent),
+              0.01);
+}
+
 TEST(StepForecast, CountsEachHopOfAMessage) {
   constexpr LinkCost kLate = {.hop = 0.02, .byte = 0};
   // The sum of the losses makes 1 hop. It travels during a backward pass, two thirds of a step.
