@@ -15,6 +15,7 @@
 #include "tern/apps/reproduce/engine/run_files.h"
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/core/error.h"
+#include "tern/dist/comm/launch.h"
 #include "tern/trainer/application.h"
 
 namespace tern::reproduce {
@@ -44,6 +45,13 @@ std::vector<Run> runs_of(const Experiment& experiment, const ReproduceCommand& c
   return runs;
 }
 
+/// With a launcher's variables, the training programs would wait for its other ranks.
+void check_no_launcher() {
+  const auto place = find_place();
+  check_input(!place, "environment: found rank ", place ? place->rank : 0, " of ", place ? place->size : 0, " from ",
+              place ? place->source : "", ", expected none, because reproduce starts all ranks of its runs itself");
+}
+
 }  // namespace
 
 Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command, Console& console)
@@ -53,6 +61,7 @@ Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand&
       experiment_(make(entry, command.options)),
       runs_(runs_of(*experiment_, command)),
       folder_(command.folder) {
+  check_no_launcher();
   lock();
   for (size_t i = 0; i < runs_.size(); ++i) {
     folders_.emplace_back(folder_ / "runs" / runs_[i].name, runs_[i]);

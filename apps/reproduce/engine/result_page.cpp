@@ -111,15 +111,27 @@ std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& co
   return text + commands_text(folders);
 }
 
+namespace {
+
+/// A cell of a CSV file, in quotes if it needs them (RFC 4180).
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
+}  // namespace
+
 std::string runs_csv(const std::vector<Run>& runs, const Results& results) {
   const std::vector<std::string> names = column_names(runs);
   std::string text = "run";
-  for (const auto& name : names) text += ',' + name;
+  for (const auto& name : names) text += ',' + csv_cell(name);
   const std::string score = results.empty() ? RunResult().score_key : results.begin()->second.score_key;
   text += ",steps," + score + ",loss,seconds,bytes_sent_payload,bytes_sent_overhead\n";
   for (const Run& run : runs) {
     text += run.name;
-    for (const auto& name : names) text += ',' + column_value(run, name);
+    for (const auto& name : names) text += ',' + csv_cell(column_value(run, name));
     text += ',' + std::to_string(run.steps);
     const auto found = results.find(run.name);
     if (found == results.end()) {

@@ -62,6 +62,8 @@ class RunEvents {
     result.curve = curve_;
     result.score_key = keys_.front();
     result.processor = processor_;
+    // A resumed run's `done` line has the shares of its last process only.
+    if (result.time && starts_ > 1) result.time = shares(result.seconds);
     std::vector<double> durations;
     double before = 0;
     for (const Step& step : steps_) {
@@ -79,7 +81,20 @@ class RunEvents {
   struct Step {
     double loss = 0, seconds = 0;
     int64_t bytes = 0;  ///< sent since the first step
+    double encode = 0, wait = 0, decode = 0;
   };
+
+  /// How a run of so many seconds spent them.
+  TimeShares shares(double seconds) const {
+    TimeShares time;
+    for (const Step& step : steps_) {
+      time.encode += step.encode;
+      time.wait += step.wait;
+      time.decode += step.decode;
+    }
+    time.compute = seconds - time.total();
+    return time;
+  }
 
   void add_step(const Json& event) {
     const auto number = event.at("step").get<int64_t>();
@@ -88,7 +103,10 @@ class RunEvents {
     steps_.push_back({.loss = event.value("loss", 0.0),
                       .seconds = event.value("seconds", 0.0),
                       .bytes = before + event.value("bytes_sent_payload", int64_t{0}) +
-                               event.value("bytes_sent_overhead", int64_t{0})});
+                               event.value("bytes_sent_overhead", int64_t{0}),
+                      .encode = event.value("encode_seconds", 0.0),
+                      .wait = event.value("wait_seconds", 0.0),
+                      .decode = event.value("decode_seconds", 0.0)});
   }
 
   void add_evaluation(const Json& event) {

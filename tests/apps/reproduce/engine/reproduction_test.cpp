@@ -89,6 +89,17 @@ TEST_F(Reproduce, RefusesWhatCannotBe) {
   }
 }
 
+TEST_F(Reproduce, RefusesALauncher) {
+  const Outcome outcome =
+      run_program({"/usr/bin/env", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_PORT=29511",
+                   TERN_REPRODUCE, "terngrad-fig3", "--data", "digits", "--out", results_});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("environment: found rank 1 of 2 from torchrun (RANK, WORLD_SIZE), expected none, because "
+                             "reproduce starts all ranks of its runs itself"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(Reproduce, WritesWhatTheLogsSay) {
   const Outcome outcome = run_program(table());
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tern/apps/reproduce/engine/result_page.h"
 #include "tern/core/error.h"
 #include "tern/trainer/job/machine.h"
 #include "tests/support/file_bytes.h"
@@ -16,17 +17,17 @@ namespace {
 /// The log of two epochs with three steps each. The run stopped after step 5 and was resumed from step 3. So it did
 /// steps 4 and 5 twice.
 constexpr const char* kLog = R"({"event":"start","first_step":0}
-{"event":"step","step":1,"loss":2.5,"seconds":4.0,"bytes_sent_payload":100,"bytes_sent_overhead":1}
-{"event":"step","step":2,"loss":2.0,"seconds":5.0,"bytes_sent_payload":100,"bytes_sent_overhead":2}
-{"event":"step","step":3,"loss":1.5,"seconds":6.0,"bytes_sent_payload":100,"bytes_sent_overhead":3}
+{"event":"step","step":1,"loss":2.5,"seconds":4.0,"bytes_sent_payload":100,"bytes_sent_overhead":1,"encode_seconds":0.25,"wait_seconds":0.5,"decode_seconds":0.125}
+{"event":"step","step":2,"loss":2.0,"seconds":5.0,"bytes_sent_payload":100,"bytes_sent_overhead":2,"encode_seconds":0.25,"wait_seconds":0.5,"decode_seconds":0.125}
+{"event":"step","step":3,"loss":1.5,"seconds":6.0,"bytes_sent_payload":100,"bytes_sent_overhead":3,"encode_seconds":0.25,"wait_seconds":0.5,"decode_seconds":0.125}
 {"event":"eval","step":3,"epoch":1,"accuracy":0.5,"loss":1.25}
-{"event":"step","step":4,"loss":9.0,"seconds":70.0,"bytes_sent_payload":100,"bytes_sent_overhead":4}
-{"event":"step","step":5,"loss":9.0,"seconds":80.0,"bytes_sent_payload":100,"bytes_sent_overhead":5}
+{"event":"step","step":4,"loss":9.0,"seconds":70.0,"bytes_sent_payload":100,"bytes_sent_overhead":4,"encode_seconds":0.25,"wait_seconds":7.5,"decode_seconds":0.125}
+{"event":"step","step":5,"loss":9.0,"seconds":80.0,"bytes_sent_payload":100,"bytes_sent_overhead":5,"encode_seconds":0.25,"wait_seconds":7.5,"decode_seconds":0.125}
 {"event":"start","first_step":3}
 {"event":"eval","step":3,"epoch":1,"accuracy":0.5,"loss":1.25}
-{"event":"step","step":4,"loss":1.0,"seconds":8.0,"bytes_sent_payload":100,"bytes_sent_overhead":7}
-{"event":"step","step":5,"loss":0.75,"seconds":9.0,"bytes_sent_payload":100,"bytes_sent_overhead":8}
-{"event":"step","step":6,"loss":0.5,"seconds":10.5,"bytes_sent_payload":100,"bytes_sent_overhead":9}
+{"event":"step","step":4,"loss":1.0,"seconds":8.0,"bytes_sent_payload":100,"bytes_sent_overhead":7,"encode_seconds":0.25,"wait_seconds":0.5,"decode_seconds":0.125}
+{"event":"step","step":5,"loss":0.75,"seconds":9.0,"bytes_sent_payload":100,"bytes_sent_overhead":8,"encode_seconds":0.25,"wait_seconds":0.5,"decode_seconds":0.125}
+{"event":"step","step":6,"loss":0.5,"seconds":10.5,"bytes_sent_payload":100,"bytes_sent_overhead":9,"encode_seconds":0.25,"wait_seconds":0.5,"decode_seconds":0.125}
 {"event":"eval","step":6,"epoch":2,"accuracy":0.75,"loss":0.875}
 )";
 constexpr const char* kDone = R"({"event":"done","accuracy":0.75,"loss":0.875,"seconds":10.5,"steps":6,)"
@@ -56,7 +57,10 @@ TEST(RunLog, TellsTheCourseOfARunThatWasResumed) {
   EXPECT_EQ(result->curve[1].bytes_sent, 630);
   EXPECT_EQ(result->step_seconds, 1.5) << "of 1, 1, 1, 1.5, 2 and 4 seconds";
   ASSERT_TRUE(result->time);
-  EXPECT_EQ(result->time->total(), 10.0);
+  EXPECT_EQ(result->time->encode, 6 * 0.25) << "of all steps, not only of the last process";
+  EXPECT_EQ(result->time->wait, 6 * 0.5);
+  EXPECT_EQ(result->time->decode, 6 * 0.125);
+  EXPECT_EQ(result->time->total(), 10.5);
 
   EXPECT_EQ(result->curve[0].score, 0.5);
   EXPECT_EQ(crossing(*result, 0.5)->seconds, 6.0);
@@ -79,6 +83,12 @@ TEST(ReadResult, HasTheProcessorIfAllPartsRanOnOne) {
   EXPECT_EQ(processor("a", "b"), "");
 }
 
+TEST(RunsCsv, QuotesCellsWithCommas) {
+  const reproduce::Run run = {.name = "a", .program = "train_mlp", .steps = 7, .columns = {{"row", "b, \"c\""}}};
+  EXPECT_EQ(runs_csv({run}, {}),
+            "run,row,steps,accuracy,loss,seconds,bytes_sent_payload,bytes_sent_overhead\na,\"b, \"\"c\"\"\",7,,,,,\n");
+}
+
 TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   const TemporaryFolder folder;
   const auto log = folder.path() / "log.jsonl", kept = folder.path() / "run.json";
@@ -99,7 +109,7 @@ TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   EXPECT_EQ(found->bytes_sent_payload, 600);
   EXPECT_EQ(found->bytes_sent_overhead, 30);
   ASSERT_TRUE(found->time);
-  EXPECT_EQ(found->time->wait, 2.0);
+  EXPECT_EQ(found->time->wait, 3.0);
   ASSERT_EQ(found->curve.size(), 2U);
   EXPECT_TRUE(std::isnan(found->curve[0].loss));
   EXPECT_EQ(found->curve[1].step, 6);
