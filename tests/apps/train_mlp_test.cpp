@@ -218,6 +218,8 @@ TEST_F(TrainMlp, GoesOnOnlyWithTheNetworkThatItBegan) {
   const Outcome other = with({"--hidden", "9", "--iterations", "3", "--resume"});
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("--hidden was 8 and is 9 now"), std::string::npos) << other.err;
+  const Outcome lenet = run_program({TERN_TRAIN_LENET, "--checkpoint", place("run"), "--iterations", "3", "--resume"});
+  EXPECT_NE(lenet.err.find("application was train_mlp and is train_lenet now"), std::string::npos) << lenet.err;
   EXPECT_EQ(with({"--hidden", "8", "--iterations", "3", "--resume"}).code, 0);
 }
 

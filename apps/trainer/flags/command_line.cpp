@@ -378,11 +378,15 @@ class CommandLine {
     option.run_callback();
   }
 
-  /// --epochs and --iterations both set the length: either one on the command line overrides both in the file.
+  /// --epochs and --iterations both set the length: either one on the command line overrules both in the file. So do
+  /// the two flags of a batch's size.
   bool overruled(const CLI::Option& option) const {
     const auto given = [this](const char* name) { return given_.contains(app_.get_option(name)); };
-    const bool of_length = option.check_lname("epochs") || option.check_lname("iterations");
-    return given_.contains(&option) || (of_length && (given("--epochs") || given("--iterations")));
+    const auto by_either = [&](const char* a, const char* b) {
+      return (&option == app_.get_option(a) || &option == app_.get_option(b)) && (given(a) || given(b));
+    };
+    return given_.contains(&option) || by_either("--epochs", "--iterations") ||
+           by_either("--batch-size", "--local-batch-size");
   }
 
   /// A default does not count if another flag is given for the same thing, or asks for another default.
@@ -456,7 +460,8 @@ std::string config_text(const TrainSettings& settings) {
     if (!flag.offered) return;
     if (flag.group != group) text += (text.empty() ? "# " : "\n# ") + std::string(group = flag.group) + '\n';
     const std::string value = write_value(field);
-    const bool silent = value.empty() || !reason_without_effect(flag, settings).empty();
+    const bool follows = flag.name == "batch-size" && settings.local_batch_size;  // with other workers, it changes
+    const bool silent = value.empty() || follows || !reason_without_effect(flag, settings).empty();
     text += (silent ? "# " : "") + std::string(flag.name) + '=' + value + '\n';
   });
   for (const auto& [flag, value] : settings.choices) text += flag + '=' + write_value(value) + '\n';

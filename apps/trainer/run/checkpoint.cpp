@@ -63,6 +63,7 @@ void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
     check_input(before == value, "--resume: ", checkpoint.file.string(), ": ", name, " was ", shown(before), " and is ",
                 shown(value), " now; start from its parameters with --init, or in another folder");
   };
+  for (const char* name : {"application", "--workers", "--method"}) check_name(name);  // they decide what others do
   for (const auto& [name, value] : now) check_name(name);
   for (const auto& [name, value] : checkpoint.contract) check_name(name);
 }

@@ -63,14 +63,20 @@ TEST_F(TrainLenet, TheTotalBatchFollowsTheLocalOne) {
     all.insert(all.end(), more.begin(), more.end());
     return run_program(all);
   };
-  EXPECT_NE(printed({}).out.find("\nbatch-size=16\nlocal-batch-size=8\n"), std::string::npos);
-  EXPECT_NE(printed({"--workers", "4"}).out.find("\nbatch-size=32\n"), std::string::npos);
-  const Outcome refused = printed({"--batch-size", "30"});
+  const Outcome whole = printed({});
+  EXPECT_NE(whole.out.find("\n# batch-size=16\nlocal-batch-size=8\n"), std::string::npos) << whole.out;
+  EXPECT_NE(printed({"--workers", "4"}).out.find("\n# batch-size=32\n"), std::string::npos);
+  const Outcome overruled = printed({"--batch-size", "30"});
+  EXPECT_NE(overruled.out.find("\nbatch-size=30\n# local-batch-size=\n"), std::string::npos) << overruled.out;
+  write_file(place("config"), whole.out);
+  EXPECT_NE(printed({"--workers", "4"}).out.find("\n# batch-size=32\n"), std::string::npos);
+  write_file(place("config"), "local-batch-size=8\nbatch-size=30\nworkers=2\n");
+  const Outcome refused = printed({});
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(
       refused.err.find("--batch-size 30 and --local-batch-size 8 contradict each other: 2 workers have 16 samples "
-                       "in a step (--local-batch-size: " +
-                       place("config") + ", line 1)"),
+                       "in a step (--batch-size: " +
+                       place("config") + ", line 2; --local-batch-size: " + place("config") + ", line 1)"),
       std::string::npos)
       << refused.err;
 }

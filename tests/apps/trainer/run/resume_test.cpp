@@ -164,6 +164,7 @@ TEST_F(TrainLenetResume, RefusesAnotherRun) {
       {{"--resume", "--batch-size", "8"}, "--batch-size was 16 and is 8 now"},
       {{"--resume", "--variant", "terngrad"}, "--variant was caffe and is terngrad now"},
       {{"--resume", "--no-shuffle"}, "--shuffle was true and is false now"},
+      {{"--resume", "--workers", "2", "--transport", "inproc"}, "--workers was not given and is 2 now"},
       {{}, "holds a run already"},
   };
   for (const auto& [more, sentence] : table) {
