@@ -40,6 +40,7 @@ struct Conv2dOperation {
   Saved x, w, y;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    check(is_floating(input.dtype()), "conv2d: input is ", input.dtype(), ", expected a floating-point type");
     const Shape shape = kernels::conv2d_output_shape(without_spare(input, weight), weight.shape(), geometry);
     check(!bias.defined() || bias.shape() == Shape{weight.size(0)}, "conv2d: bias of shape ", bias.shape(),
           ", weight of shape ", weight.shape(), ", expected [O] and [O, C/groups, kh, kw]");

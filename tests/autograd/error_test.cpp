@@ -73,6 +73,10 @@ TEST(Errors, NameTheOperationAndBothShapes) {
        },
        "linear: bias of shape [4], weight of shape [5, 3], expected [out] and [out, in]"},
       {[] {
+         conv2d(Variable(Tensor::zeros({1, 3, 8, 8}, {.dtype = DType::u8})), zeros({4, 3, 3, 3}), zeros({4}));
+       },
+       "conv2d: input is u8, expected a floating-point type"},
+      {[] {
          conv2d(zeros({1, 3, 8, 8}), zeros({4, 3, 3, 3}), zeros({3}));
        },
        "conv2d: bias of shape [3], weight of shape [4, 3, 3, 3], expected [O] and [O, C/groups, kh, kw]"},
