@@ -490,6 +490,8 @@ void visit_machine_flags(Settings& s, Visit& visit) {
             .needing(!s.workers || s.method != TrainingMethod::ist, "--method ist changes the shapes of the model")
             .needing(!s.workers || !s.overlap, "--overlap exchanges within the backward pass")
             .needing(!s.workers || s.stale == 0, "--stale sends gradients while the next ones are computed")
+            .needing(!s.workers || s.delay == 0 || s.transport == RankTransport::nccl,
+                     "without NCCL, --delay copies to and from the CPU while the next steps are computed")
             .needing(!s.profile, "--profile times operations that run one by one")
             .needing(s.accumulate == 1, "--accumulate runs operations one by one"),
         s.cuda_graph);

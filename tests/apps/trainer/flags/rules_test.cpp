@@ -57,6 +57,23 @@ TEST(Flags, ActWhereWhatTheyNeedIsGiven) {
   EXPECT_TRUE(acts(settings, &TrainSettings::log));
 }
 
+TEST(Flags, RecordNoStepsThatALateExchangeCopiesBeside) {
+  TrainSettings settings;
+  settings.device = "cuda";
+  settings.workers = 2;
+  settings.method = TrainingMethod::diloco;
+  for (const auto transport : {RankTransport::socket, RankTransport::mpi, RankTransport::nccl}) {
+    settings.transport = transport;
+    settings.delay = 0;
+    EXPECT_TRUE(acts(settings, &TrainSettings::cuda_graph)) << show_value(settings.transport);
+    settings.delay = 1;
+    EXPECT_EQ(acts(settings, &TrainSettings::cuda_graph), transport == RankTransport::nccl)
+        << show_value(settings.transport);
+  }
+  settings.workers.reset();
+  EXPECT_TRUE(acts(settings, &TrainSettings::cuda_graph)) << "a rank alone sends nothing";
+}
+
 TEST(Flags, OfWorkersAreLookedAtOnlyIfThereAreAny) {
   TrainSettings settings;
   settings.local_steps = 0;
