@@ -84,7 +84,7 @@ part_programs() {
 
 part_steps() { tern "$pack/tests/gpu/steps" | tee "$files/tern.rows"; }
 # The script ends by itself before the limit of the part.
-part_torch() { torch 90 all; }
+part_torch() { torch 80 all; }
 part_beside() {
   [ -s "$files/tern.rows" ] && [ -s "$files/all-torch.rows" ] || skip "there are no rows of both in this run"
   python3 tests/gpu/beside.py "$files/tern.rows" "$files/all-torch.rows"
