@@ -67,6 +67,14 @@ struct Blas {
   std::vector<Entry> chosen;
 };
 
+/// Whether an epilogue may read or write a vector. cuBLASLt takes the alignment to expect from the vector's address
+/// when it chooses an algorithm, and `Problem` has no such alignment. So every vector beside a product is as aligned as
+/// the longest access of a thread, 16 bytes.
+bool fits_epilogue(const Tensor& vector) {
+  constexpr uint32_t kLongestAccess = 16;
+  return alignment_of(vector, kLongestAccess) == kLongestAccess;
+}
+
 Blas& blas_of(Device device) {
   static auto& devices = *new std::array<Blas, kMaxCudaDevices>;  // never destroyed, like the devices' own objects
   return devices[static_cast<size_t>(device.index)];
@@ -212,7 +220,7 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Ten
   check(y.shape() == kernels::linear_output_shape(x.shape(), w.shape()), "linear: output of shape ", y.shape(), " for ",
         x.shape(), " and ", w.shape());
   // cuBLASLt can add a bias of y's dtype. Its relu is not used: its documentation does not say whether NaN passes it.
-  const bool apart = relu || x.size(1) == 0 || (bias.defined() && bias.dtype() != y.dtype());
+  const bool apart = relu || x.size(1) == 0 || (bias.defined() && (bias.dtype() != y.dtype() || !fits_epilogue(bias)));
   multiply("linear", {.m = x.size(0), .n = w.size(0), .k = x.size(1), .transpose_b = true}, x, weights_as(w, x.dtype()),
            y, {.vector = apart ? Tensor() : bias});
   if (apart) add_bias("linear", bias, relu, y);
@@ -226,7 +234,8 @@ void linear_backward_data(const Tensor& dy, const Tensor& w, Tensor& dx) {
 void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tensor& db) {
   const char* operation = "linear_backward_weights";
   const Product product{.m = dw.size(0), .n = dw.size(1), .k = x.size(0), .transpose_a = true};
-  if (multiply(operation, product, dy, x, dw, {.vector = db, .role = Beside::Role::row_sums})) return;
+  const bool apart = db.defined() && !fits_epilogue(db);
+  if (!apart && multiply(operation, product, dy, x, dw, {.vector = db, .role = Beside::Role::row_sums})) return;
   multiply(operation, product, dy, x, dw);
   channel_sums(operation, dy, db);
 }

@@ -62,6 +62,7 @@ struct cublasLtMatmulPreferenceOpaque_t {
 struct cublasLtMatmulAlgo_t {
   cublasLtReductionScheme_t reduction;
   uint32_t alignment[4];
+  uint32_t bias_alignment;  ///< of the bias, or of its gradient, for which it was chosen
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;

@@ -76,6 +76,11 @@ void multiply(const cublasLtMatmulDescOpaque_t& product, const Factor& a, const 
 }
 
 bool is_aligned(const void* array, uint32_t bytes) { return reinterpret_cast<uintptr_t>(array) % bytes == 0; }
+uint32_t alignment_found(const void* array) {
+  uint32_t bytes = 16;
+  while (!is_aligned(array, bytes)) bytes /= 2;
+  return bytes;
+}
 
 }  // namespace
 
@@ -136,6 +141,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                             ? CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE
                             : CUBLASLT_REDUCTION_SCHEME_NONE;
   std::ranges::copy(preference->alignment, algorithm.alignment);
+  algorithm.bias_alignment = alignment_found(product->bias);
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -149,7 +155,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDescOpaque_t* prod
       a_layout->count != to->count || b_layout->count != to->count)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (!is_aligned(a, algorithm->alignment[0]) || !is_aligned(b, algorithm->alignment[1]) ||
-      !is_aligned(d, algorithm->alignment[3]))
+      !is_aligned(d, algorithm->alignment[3]) || !is_aligned(product->bias, algorithm->bias_alignment))
     return CUBLAS_STATUS_INVALID_VALUE;
   emulation::issue(stream, [=, product = *product, to = *to, reduction = algorithm->reduction] {
     multiply(product, first, second, d, to, reduction);
