@@ -9,7 +9,7 @@
 // Elements of a gradient that are drawn at random; every set of them is equally likely (Floyd's algorithm: J. Bentley,
 // CACM 30(9), 1987). The code of a tensor is the 64-bit seed of the draw, then for each drawn element, in the order of
 // the tensor, its value times n / kept (f32), little-endian. One call handles all gradients of a message. Gradients are
-// f32, row-major, with fewer than 2^32 elements. Every target gives the same bits.
+// f32, row-major, with fewer than 2^32 elements. Every target gives the same bits, unless a value is NaN.
 
 namespace tern::kernels {
 

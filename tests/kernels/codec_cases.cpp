@@ -318,8 +318,24 @@ void run_topk_decode(Run& run, const SparseCase& c, float factor) {
   run(topk_decode_add, sums, messages.to(run.device()), factor);
 }
 
+/// The codes with the same bytes for each NaN: arithmetic on a CPU keeps the bits of a NaN, and on a GPU it does not.
+Tensor with_one_nan(const SparseCase& c, const Tensor& codes) {
+  Tensor changed = codes.to(Device{});
+  uint8_t* const bytes = changed.data<uint8_t>();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for_each_code(c, randk_bytes, [&](int64_t, int64_t, int64_t begin, int64_t end) {
+    for (int64_t at = begin + static_cast<int64_t>(sizeof(uint64_t)); at < end; at += sizeof nan) {
+      float value = 0;
+      std::memcpy(&value, bytes + at, sizeof value);
+      if (std::isnan(value)) std::memcpy(bytes + at, &nan, sizeof nan);
+    }
+  });
+  return changed;
+}
+
+/// NaN equals any NaN. All other bytes are compared.
 void run_randk_encode(Run& run, const SparseCase& c, const SparseValues& values) {
-  const Tensor& codes = run.output_as(DType::u8, {bytes_of(c, randk_bytes)});
+  Tensor& codes = run.output_as(DType::u8, {bytes_of(c, randk_bytes)});
   std::vector<RandKGradient> message;
   for_each_code(c, randk_bytes, [&](int64_t n, int64_t kept, int64_t begin, int64_t end) {
     RandomKey key = kKey;
@@ -327,6 +343,7 @@ void run_randk_encode(Run& run, const SparseCase& c, const SparseValues& values)
     message.push_back({sparse_gradient(run, n, values).to(run.device()), key, kept, codes.slice(begin, end)});
   });
   run(randk_encode, message);
+  if (std::isnan(values.unlike)) codes = with_one_nan(c, codes);
 }
 
 /// Three messages with other seeds, the first and the last from odd bytes on.
