@@ -78,7 +78,7 @@ size_t first_of(size_t count, Device device, const IssueCandidate& issue) {
   std::rethrow_exception(failure);
 }
 
-size_t fastest_of(size_t count, Device device, const IssueCandidate& issue) {
+size_t fastest_of(size_t count, Device device, const IssueCandidate& issue, const std::function<void()>& leave) {
   constexpr int kRounds = 3;
   std::optional<size_t> fastest, first;
   float least = std::numeric_limits<float>::infinity();
@@ -92,7 +92,7 @@ size_t fastest_of(size_t count, Device device, const IssueCandidate& issue) {
     if (!first) first = i;
     float shortest = least;
     const auto failed = failure_of(device, [&](cudaStream_t) {
-      GraphTimer timer(device, issue_one);
+      GraphTimer timer(device, issue_one, leave);
       for (int round = 0; round < kRounds; ++round) shortest = std::min(shortest, timer.milliseconds());
     });
     if (failed || shortest >= least) continue;

@@ -15,21 +15,31 @@ __global__ void keep_busy(long long cycles) {
   }
 }
 
+struct OwnStream {
+  explicit OwnStream(const std::function<void()>& before_end) : leave(before_end) {
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "record");
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  ~OwnStream() {
+    leave();
+    cudaStreamDestroy(stream);
+  }
+
+  const std::function<void()>& leave;
+  cudaStream_t stream = nullptr;
+};
+
 }  // namespace
 
-GraphTimer::GraphTimer(Device device, const std::function<void(cudaStream_t)>& issue) : device_(device) {
+GraphTimer::GraphTimer(Device device, const std::function<void(cudaStream_t)>& issue,
+                       const std::function<void()>& leave)
+    : device_(device) {
   enter(device);
-  cudaStream_t own = nullptr;
-  check_cuda(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), "record");
-  try {
-    graph_.emplace(own, [&] {
-      for (int i = 0; i < kRuns; ++i) issue(own);
-    });
-  } catch (...) {
-    cudaStreamDestroy(own);
-    throw;
-  }
-  cudaStreamDestroy(own);
+  const OwnStream own(leave);
+  graph_.emplace(own.stream, [&] {
+    for (int i = 0; i < kRuns; ++i) issue(own.stream);
+  });
 }
 
 float GraphTimer::milliseconds() {

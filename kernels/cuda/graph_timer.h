@@ -12,8 +12,9 @@ namespace tern::cuda {
 class GraphTimer {
  public:
   /// Captures what `issue(stream)` issues, several times in a row. `stream` is one of its own: work that other threads
-  /// issue meanwhile is not captured. Throws as CapturedGraph does.
-  GraphTimer(Device device, const std::function<void(cudaStream_t)>& issue);
+  /// issue meanwhile is not captured. Before the stream ends, also by an error, calls `leave`, which must not throw.
+  /// Throws as CapturedGraph does.
+  GraphTimer(Device device, const std::function<void(cudaStream_t)>& issue, const std::function<void()>& leave);
 
   /// Runs the work in the device's stream and waits for it. Milliseconds of the device for all of it. The device gets
   /// the work while a kernel keeps it busy, so it never waits for a launch.
