@@ -225,7 +225,7 @@ std::vector<GraphPlan> OperationGraph::plans_if_any(const EngineRules& rules, si
   return large;
 }
 
-std::optional<GraphPlan> OperationGraph::plan(const Engine& wanted) const {
+std::optional<GraphPlan> OperationGraph::plan(const Engine& wanted) const try {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR, operation_);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph_)
       .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, wanted.index);
@@ -243,6 +243,8 @@ std::optional<GraphPlan> OperationGraph::plan(const Engine& wanted) const {
   if (!knobs.empty()) config.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knobs);
   if (!config.try_finish()) return {};
   return build(std::move(config));
+} catch (const Error&) {  // cuDNN refuses some choices of knobs as soon as they are set
+  return {};
 }
 
 std::vector<Descriptor> OperationGraph::proposals(cudnnBackendHeurMode_t mode) const {

@@ -198,6 +198,10 @@ TEST_P(CudnnEngines, AreMadeAnewFromWhatIsRememberedOfThem) {
     }
   EXPECT_TRUE(any_knobs);
   EXPECT_FALSE(graph_.plan({.index = 9999, .knobs = {}})) << "an engine that this cuDNN has not";
+  Engine twice = plans({}).front().engine();
+  ASSERT_FALSE(twice.knobs.empty());
+  twice.knobs.push_back(twice.knobs.front());
+  EXPECT_FALSE(graph_.plan(twice)) << "a knob that is set twice";
 }
 
 TEST_P(CudnnEngines, SeveralAreThereToBeTimed) {

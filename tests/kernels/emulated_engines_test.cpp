@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/libraries.h"
 #include "tern/kernels/recording.h"
+#include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
 #include "tests/support/parity.h"
 #include "tests/support/temporary_folder.h"
@@ -50,6 +52,8 @@ class CudaEngines : public testing::Test {
     static int last = 0;
     return {DeviceType::cuda, ++last};
   }
+  /// The file that remembers engines.
+  std::filesystem::path engine_file() const { return std::filesystem::directory_iterator(folder_.path())->path(); }
   /// How often each engine runs in one convolution.
   static std::vector<int> runs_in_one(Device device) {
     for (DnnEngine& engine : emulation::dnn_engines()) engine.runs = 0;
@@ -197,6 +201,18 @@ TEST_F(CudaEngines, ARememberedOneThatNoLongerRunsIsReplaced) {
   convolve(new_device());
   engines[0].fate = works;
   EXPECT_EQ(runs_in_one(new_device()), (std::vector<int>{0, 2})) << "remembered instead";
+}
+
+TEST_F(CudaEngines, ARememberedOneThatCannotBeIsReplaced) {
+  emulation::dnn_engines() = {{.index = 10}};
+  convolve(new_device());
+  const auto file = engine_file();
+  const std::string remembered = read_file(file), engine = "engine 10";
+  const size_t at = remembered.find(engine);
+  ASSERT_NE(at, std::string::npos) << remembered;
+  write_file(file, std::string(remembered).replace(at, engine.size(), engine + " 2=1 2=1"));
+  convolve(new_device());
+  EXPECT_EQ(read_file(file), remembered);
 }
 
 TEST_F(CudaEngines, AnErrorIsThrownIfNoneRuns) {

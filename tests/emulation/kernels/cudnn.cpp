@@ -6,13 +6,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "tern/core/dtype.h"
 
 // Descriptors keep what they are given. A plan's run reads the convolution from the descriptors and computes it with
-// plain loops. It refuses what cuDNN refuses: an unknown engine, extents that do not fit, misaligned arrays, and a bias
-// of another type than y.
+// plain loops. It refuses what cuDNN refuses: an unknown engine, a knob that is set twice, extents that do not fit,
+// misaligned arrays, and a bias of another type than y.
 
 namespace {
 
@@ -222,6 +223,13 @@ Convolution convolution_of(const Content& config) {
   return convolution;
 }
 
+/// Whether a knob is set twice.
+bool repeats(const std::vector<Link>& knobs) {
+  std::set<cudnnBackendKnobType_t> types;
+  for (const Link& knob : knobs) types.insert(knob->value<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE));
+  return types.size() < knobs.size();
+}
+
 cudnnStatus_t finish_engine(Content& engine) {
   const DnnEngine* const known = engine_of(engine.value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   if (known == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -283,6 +291,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     const auto* const others = static_cast<const cudnnBackendDescriptor_t*>(values);
     for (int64_t i = 0; i < count; ++i) attribute.links.push_back(others[i]->content);
+    if (name == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES && repeats(attribute.links)) return CUDNN_STATUS_BAD_PARAM;
     return CUDNN_STATUS_SUCCESS;
   }
   const bool wide = type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_VOID_PTR || type == CUDNN_TYPE_HANDLE;
