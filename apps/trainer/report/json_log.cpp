@@ -1,5 +1,7 @@
 #include "tern/trainer/report/json_log.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -68,9 +70,17 @@ std::string text_of(const Json& object) { return object.dump(-1, ' ', false, Jso
 }  // namespace
 
 JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(nullptr, &std::fclose) {
-  if (append) drop_unfinished_line(path);
-  file_.reset(std::fopen(path.c_str(), append ? "ae" : "we"));
-  check_input(file_ != nullptr, "--log: ", path, ": cannot be written: ", std::strerror(errno));
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  check_written(descriptor >= 0);
+  file_.reset(::fdopen(descriptor, "a"));
+  check_written(file_ != nullptr);
+  // Until the lock is held, the lines may be another run's. File systems without locks give no protection.
+  check_input(::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, "--log: ", path,
+              ": another run writes it; wait for its end, or name another file");
+  if (append)
+    drop_unfinished_line(path);
+  else
+    check_written(::ftruncate(descriptor, 0) == 0);
   sync_folder(std::filesystem::absolute(path).parent_path());
 }
 

@@ -13,7 +13,7 @@ namespace tern::trainer {
 /// ones count.
 class JsonLog final : public Listener {
  public:
-  /// Throws InputError if `path` cannot be written.
+  /// Throws InputError if `path` cannot be written, or if another run writes it. Then its lines stay.
   JsonLog(const std::string& path, bool append);
 
   void started(const RunStart& run) override;

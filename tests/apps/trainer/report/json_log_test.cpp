@@ -1,4 +1,5 @@
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <numeric>
@@ -60,6 +61,23 @@ TEST_F(TrainLenet, LogsEveryStepEvaluationAndTheEnd) {
   // One of 50 test images counts for 0.02.
   const double images = done["accuracy"].get<double>() * kTest;
   EXPECT_NEAR(images, std::round(images), 1e-9);
+}
+
+TEST_F(TrainLenet, RefusesALogThatAnotherRunWrites) {
+  const std::vector<std::string> endless = {"--iterations", "1000000", "--log", place("log"), "--quiet"};
+  Process first(words(endless));
+  wait_for_lines(place("log"), 10);
+  const Outcome second = run({"--iterations", "1", "--log", place("log")});
+  EXPECT_EQ(second.code, 2);
+  EXPECT_NE(second.err.find("--log: " + place("log") + ": another run writes it"), std::string::npos) << second.err;
+  first.send(SIGINT);
+  EXPECT_EQ(first.wait().code, 128 + SIGINT);
+  const auto events = read_log(place("log"));
+  EXPECT_EQ(events.front()["total_steps"], 1000000);
+  EXPECT_EQ(events[9]["step"], 9) << "the second run emptied the log";
+
+  EXPECT_EQ(run({"--iterations", "1", "--log", place("log")}).code, 0);
+  EXPECT_EQ(read_log(place("log")).size(), 1 + 1 + 1 + 1) << "a new run begins a new log";
 }
 
 TEST_F(TrainLenet, LogsTheNormOfTheGradients) {
