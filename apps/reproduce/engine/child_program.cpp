@@ -22,6 +22,7 @@ ChildProgram::ChildProgram(const std::vector<std::string>& words, const std::fil
   arguments.push_back(nullptr);
   const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   check_input(file >= 0, output.string(), ": cannot be written: ", std::strerror(errno));
+  ::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD is inherited as ignored, nobody can wait for a child
   const pid_t parent = ::getpid();
   sigset_t none;
   sigemptyset(&none);
@@ -50,8 +51,13 @@ std::optional<int> ChildProgram::wait(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (!code_) {
     int status = 0;
-    if (::waitpid(id_, &status, WNOHANG) == id_) {
+    const pid_t ended = ::waitpid(id_, &status, WNOHANG);
+    if (ended == id_) {
       code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    } else if (ended < 0 && errno != EINTR) {
+      const int error = errno;
+      code_ = 127;  // it has ended, and its number may be another's
+      fail({"the end of process ", id_, " is unknown: ", std::strerror(error)});
     } else {
       if (std::chrono::steady_clock::now() >= deadline) break;
       std::this_thread::sleep_for(kPause);

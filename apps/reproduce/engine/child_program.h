@@ -24,7 +24,7 @@ class ChildProgram {
 
   void send(int signal) const;
   /// Waits for its end. Returns the exit code, or 128 + the signal that ended it; nullopt if it still runs after
-  /// `patience`.
+  /// `patience`. Throws Error if the system does not tell how it ended.
   std::optional<int> wait(std::chrono::milliseconds patience);
 
  private:

@@ -215,6 +215,15 @@ TEST_F(Reproduce, StopsItsRunOnAnInterrupt) {
   }
 }
 
+// Some programs that start others ignore SIGCHLD, and those inherit this.
+TEST_F(Reproduce, EndsWhereItInheritsThatSigchldIsIgnored) {
+  Process process(words({"/usr/bin/env", "--ignore-signal=CHLD"}, table()));
+  ASSERT_TRUE(process.ends_within(std::chrono::seconds(60)));
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(calls().size(), 12);
+}
+
 TEST_F(Reproduce, RepeatsTheWordsOfARunThatFails) {
   write_file(programs_ / "fail", "4");
   const Outcome outcome = run_program(table());
