@@ -43,9 +43,8 @@ class TrainLenetMpi : public TrainLenet {
   /// Trains on three ranks, until one of them runs a shell's command on itself.
   Outcome train_until(int rank, const std::string& command) const {
     // The log tells that the ranks have joined.
-    const std::string later = "trap '' XFSZ; [ $OMPI_COMM_WORLD_RANK != " + std::to_string(rank) +
-                              " ] || (until [ -s " + place("train.jsonl") + " ]; do sleep 0.1; done; " + command +
-                              ") & exec \"$@\"";
+    const std::string later = "[ $OMPI_COMM_WORLD_RANK != " + std::to_string(rank) + " ] || (until [ -s " +
+                              place("train.jsonl") + " ]; do sleep 0.1; done; " + command + ") & exec \"$@\"";
     const Arguments flags = words({"--transport", "mpi", "--epochs", "10000", "--batch-size", "12", "--dead-after", "2",
                                    "--log", place("train.jsonl"), "--quiet"});
     Process job(mpirun(3, joined({"/bin/bash", "-c", later, "-"}, flags)));
