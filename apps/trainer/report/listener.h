@@ -29,10 +29,11 @@ struct RunStart {
   int64_t test_samples = 0;
   int64_t steps_per_epoch = 0;
   int64_t total_steps = 0;
-  int64_t first_step = 0;        ///< steps of earlier parts of a resumed run
-  int64_t parameters = 0;        ///< number of trained values
-  int64_t samples_per_step = 0;  ///< of all ranks, in all batches that --accumulate adds
-  std::string launcher = {};     ///< the source of this rank's place, if there is one
+  int64_t first_step = 0;             ///< steps of earlier parts of a resumed run
+  int64_t parameters = 0;             ///< number of trained values
+  int64_t samples_per_step = 0;       ///< of all ranks, in all batches that --accumulate adds
+  std::string launcher = {};          ///< the source of this rank's place, if there is one
+  std::string data_fingerprint = {};  ///< of the training data; empty if nobody compares them
 };
 
 /// One training step, reported after its update.

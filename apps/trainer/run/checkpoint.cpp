@@ -35,6 +35,7 @@ constexpr const char* kSeconds = "seconds";
 constexpr const char* kSentPayload = "bytes sent, payload";
 constexpr const char* kSentOverhead = "bytes sent, overhead";
 constexpr const char* kCheckpointIndex = "model.safetensors.index.json";
+constexpr const char* kTrainingData = "training data";
 constexpr const char* kAveragePrefix = "average.";
 // One more than rank 0 keeps. If rank 0's newest is missing, the two before it are still whole.
 constexpr size_t kKeptOfRank = 3;
@@ -64,8 +65,11 @@ void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
                 shown(value), " now; start from its parameters with --init, or in another folder");
   };
   for (const char* name : {"application", "--workers", "--method"}) check_name(name);  // they decide what others do
-  for (const auto& [name, value] : now) check_name(name);
-  for (const auto& [name, value] : checkpoint.contract) check_name(name);
+  // Checkpoints of former versions do not know their data.
+  const bool knows_data = checkpoint.contract.contains(kTrainingData) && now.contains(kTrainingData);
+  for (const Metadata& contract : {now, checkpoint.contract})
+    for (const auto& [name, value] : contract)
+      if (name != kTrainingData || knows_data) check_name(name);
 }
 
 /// `source` tells what the expected value comes from.
@@ -75,9 +79,16 @@ void check_field(const Checkpoint& checkpoint, const char* name, const MessagePa
               shown(found.text()), ", expected ", shown(expected.text()), ", ", source);
 }
 
+/// What a checkpoint keeps of a run: its identity and its data.
+Metadata checkpoint_contract(const RunStart& run) {
+  Metadata contract = run_identity(run);
+  if (!run.data_fingerprint.empty()) contract[kTrainingData] = run.data_fingerprint;
+  return contract;
+}
+
 /// Checks that this is the part of `rank` in a checkpoint of this run.
 void check_part(const Checkpoint& part, const RunStart& run, int rank, int ranks) {
-  check_contract(part, run_identity(run));
+  check_contract(part, checkpoint_contract(run));
   check_field(part, "rank", part.rank, rank, "whose part belongs there");
   check_field(part, "ranks", part.ranks, ranks, "as this run has");
   check_field(part, "seed", part.seed, static_cast<uint64_t>(run.settings.seed), "as --seed");
@@ -208,7 +219,7 @@ void write_run(const std::string& folder, const RunStart& run, const RunPlace& p
                         .epoch = epochs_of(run, place.steps),
                         .position = position_of(run, place.steps),
                         .seed = static_cast<uint64_t>(run.settings.seed),
-                        .contract = run_identity(run)};
+                        .contract = checkpoint_contract(run)};
   checkpoint.notes = {{kSeconds, fmt::format("{}", place.seconds)},
                       {kSentPayload, fmt::format("{}", place.sent_payload)},
                       {kSentOverhead, fmt::format("{}", place.sent_overhead)}};
@@ -276,7 +287,7 @@ void load_evaluated_model(const std::string& folder, Module& model) {
   if (std::ranges::any_of(checkpoint.sections, is_average)) checkpoint.restore("average", AveragedModel{model});
 }
 
-Contract run_contract(const RunStart& run, Module& model, const std::string& data_fingerprint, const SubnetCuts* cuts) {
+Contract run_contract(const RunStart& run, Module& model, const SubnetCuts* cuts) {
   const TrainSettings& s = run.settings;
   Contract contract = {versions().front()};
   for (const auto& [name, value] : run_identity(run))
@@ -287,7 +298,7 @@ Contract run_contract(const RunStart& run, Module& model, const std::string& dat
     if (flag.agreement == Agreement::ranks) contract.emplace_back(flag.name, show_value(field));
   });
   contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));  // the paths may differ
-  contract.emplace_back("training data", data_fingerprint);
+  contract.emplace_back(kTrainingData, run.data_fingerprint);
   std::map<std::string, Shape> shapes;
   for (const auto& [name, shape] : model.whole_shapes()) shapes[name] = shape;
   for (const auto& [name, parameter] : model.parameters())

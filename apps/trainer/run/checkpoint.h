@@ -56,7 +56,8 @@ void write_run(const std::string& folder, const RunStart& run, const RunPlace& p
                const Team& team, const Pulse& pulse);
 
 /// Loads the newest checkpoint in `folder`, which all ranks must see. Throws InputError if there is none, if the two
-/// runs differ (with the first flag), or if a file is not this rank's part (with what it found and expected).
+/// runs differ (with the first flag, or the training data), or if a file is not this rank's part (with what it found
+/// and expected).
 RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts& parts, const Team& team);
 
 /// Loads into `model` what an evaluation at the newest checkpoint in `folder` uses: the averaged parameters if the
@@ -66,8 +67,7 @@ void load_evaluated_model(const std::string& folder, Module& model);
 /// What all ranks of a run must agree on: tern's version, every setting that changes the losses or the exchange, the
 /// number of threads, the data, and the model's parameters.
 /// `cuts` are those of a sharded model, of which ranks do not have the same values.
-Contract run_contract(const RunStart& run, Module& model, const std::string& data_fingerprint,
-                      const SubnetCuts* cuts = nullptr);
+Contract run_contract(const RunStart& run, Module& model, const SubnetCuts* cuts = nullptr);
 
 /// Keeps other runs from writing into the same checkpoint folder. It locks the folder; the lock ends with the process
 /// at the latest. File systems that do not lock folders, such as NFS, give no protection.

@@ -221,7 +221,8 @@ RunData load_run_data(const TrainSettings& settings) {
   const std::string training = described_fields(*data.training), test = described_fields(*data.test);
   check_input(training == test, "--data ", settings.data, ": the training set has the fields ", training,
               ", the test set ", test, ", expected the same");
-  if (settings.workers) data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
+  if (settings.workers || !settings.checkpoint.empty())
+    data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
   return data;
 }
 

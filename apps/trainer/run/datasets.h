@@ -33,7 +33,8 @@ bool needs_data_to_describe(const TrainSettings& settings);
 /// The data of a run. Ranks in one process share them.
 struct RunData {
   std::shared_ptr<const Dataset> training, test;
-  std::string fingerprint = {};  ///< of `training`, in eight hexadecimal digits; empty without --workers
+  /// Of `training`, in eight hexadecimal digits. Empty without --workers and --checkpoint.
+  std::string fingerprint = {};
 };
 RunData load_run_data(const TrainSettings& settings);
 /// One split of the set of --data. Throws InputError if the set has no samples.

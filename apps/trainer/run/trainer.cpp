@@ -110,7 +110,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
   if (resources_.communicator) {
-    Contract contract = run_contract(describe(), *model_, resources_.data.fingerprint, cuts_ ? &*cuts_ : nullptr);
+    Contract contract = run_contract(describe(), *model_, cuts_ ? &*cuts_ : nullptr);
     if (settings.resume) contract.emplace_back("run", run_);
     contract.emplace_back("exchange in the CUDA graph", records_whole_steps_ ? "yes" : "no");
     compare_contracts(*resources_.communicator, contract);
@@ -359,7 +359,8 @@ RunStart Trainer::describe() const {
           .first_step = first_step_,
           .parameters = parameters_,
           .samples_per_step = samples_per_rank(settings_, team_.size()) * team_.size() * settings_.accumulate,
-          .launcher = resources_.launcher};
+          .launcher = resources_.launcher,
+          .data_fingerprint = resources_.data.fingerprint};
 }
 
 RunReport Trainer::report() {

@@ -177,6 +177,28 @@ TEST_F(TrainLenetResume, RefusesAnotherRun) {
   EXPECT_NE(none.err.find(place("none")), std::string::npos) << none.err;
 }
 
+TEST_F(TrainLenetResume, RefusesOtherDataOfTheSameSize) {
+  const std::vector<std::string> recipe = {"--iterations", "3", "--checkpoint", place("run")};
+  const auto resumed = [&] { return run(over(recipe, {"--resume"})); };
+  ASSERT_EQ(run(recipe).code, 0);
+  const auto file = data_ / "train-images-idx3-ubyte";
+  const std::string before = read_file(file);
+  std::string changed = before;
+  changed.back() ^= 1;
+  write_file(file, changed);
+  const Outcome other = resumed();
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("step-00000003.tern: training data was "), std::string::npos) << other.err;
+  write_file(file, before);
+  EXPECT_EQ(resumed().code, 0);
+
+  // A checkpoint of a former version does not tell its data.
+  Checkpoint former = load_checkpoint(place("run"));
+  EXPECT_EQ(former.contract.erase("training data"), 1);
+  save_checkpoint(place("run"), former);
+  EXPECT_EQ(resumed().code, 0);
+}
+
 TEST_F(TrainLenetResume, RefusesALengthThatChangesTheRates) {
   const auto trained = [&](const std::string& folder, std::vector<std::string> more) {
     more.insert(more.end(), {"--checkpoint", place(folder)});
