@@ -48,7 +48,7 @@ class RunEvents {
       const std::string processor = event.value("processor", "");
       processor_ = starts_++ == 0 || processor == processor_ ? processor : "";
     }
-    if (kind == "start" && event.contains("scores")) {
+    if (kind == "start" && event.contains("scores") && !event["scores"].empty()) {
       keys_.clear();
       for (const Json& score : event["scores"]) keys_.push_back(Score{.name = score.at("name")}.key());
     }
@@ -163,11 +163,15 @@ Json read_summed(const std::filesystem::path& path) {
 /// JSON has no NaN; a loss that is none is null.
 double real(const Json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
 
+[[noreturn]] void fail_damaged(const std::filesystem::path& log) {
+  fail_input({log.string(), ": is damaged, expected the log of a run; remove its folder to repeat the run"});
+}
+
 std::string command_of(const Run& run) { return run.program + ' ' + shell_command(run.flags); }
 
 }  // namespace
 
-std::optional<RunResult> read_result(const std::filesystem::path& log) {
+std::optional<RunResult> read_result(const std::filesystem::path& log) try {
   const Json done = last_event(log);
   if (done.is_null() || done.value("event", "") != "done") return std::nullopt;
   RunResult result = {.loss = done.at("loss"),
@@ -187,11 +191,15 @@ std::optional<RunResult> read_result(const std::filesystem::path& log) {
   for (const std::string& key : events.score_keys()) result.scores[key] = done.at(key);
   result.score = result.scores.at(result.score_key);
   return result;
+} catch (const Json::exception&) {
+  fail_damaged(log);
 }
 
-std::optional<int64_t> read_step(const std::filesystem::path& log) {
+std::optional<int64_t> read_step(const std::filesystem::path& log) try {
   const Json event = last_event(log);
   return event.is_null() ? std::nullopt : number(event, "step");
+} catch (const Json::exception&) {
+  fail_damaged(log);
 }
 
 std::optional<Crossing> crossing(const RunResult& result, double score) {

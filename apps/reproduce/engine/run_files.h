@@ -8,7 +8,8 @@
 
 namespace tern::reproduce {
 
-// Readers of the --log file of a training run. The run may still write it.
+// Readers of the --log file of a training run. The run may still write it. They throw InputError that names the file if
+// its events are not those of a run.
 
 /// The result of a run that has finished; nullopt if it has not, or if there is no log.
 std::optional<RunResult> read_result(const std::filesystem::path& log);

@@ -70,6 +70,17 @@ TEST(RunLog, TellsTheCourseOfARunThatWasResumed) {
   EXPECT_FALSE(crossing(*result, 0.8));
 }
 
+TEST(RunLog, NamesTheFileThatIsDamaged) {
+  const TemporaryFolder folder;
+  const auto log = folder.path() / "log.jsonl";
+  const std::string sentence = log.string() + ": is damaged, expected the log of a run; remove its folder to repeat";
+  for (const char* text : {"x\n{\"event\":\"done\"}\n", "x\n{\"event\":7,\"step\":\"seven\"}\n"}) {
+    write_file(log, text);
+    EXPECT_TRUE(message_of<InputError>([&] { read_result(log); }).starts_with(sentence)) << text;
+  }
+  EXPECT_TRUE(message_of<InputError>([&] { read_step(log); }).starts_with(sentence));
+}
+
 TEST(ReadResult, HasTheProcessorIfAllPartsRanOnOne) {
   const TemporaryFolder folder;
   const auto processor = [&](const std::string& first, const std::string& second) {
