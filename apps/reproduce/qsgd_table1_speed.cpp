@@ -67,6 +67,7 @@ class QsgdTable1Speed final : public Experiment {
                        .places = {},
                        .steps = 1,
                        .columns = {{"network", row.preset}, {"rate", rate}},
+                       .measures_time = true,
                        .study = [&row, rate, budget = budget_](const StudyProgress& progress) {
                          Numbers numbers = forecast_steps(row, rate, budget);
                          progress(1);

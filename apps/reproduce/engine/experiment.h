@@ -64,7 +64,7 @@ struct RunResult {
   double step_seconds = 0;              ///< duration of the median step
   std::optional<TimeShares> time = {};  ///< of rank 0, if there were workers
   Numbers numbers = {};                 ///< result of a study
-  std::string processor = {};           ///< that trained; empty if it is not known, or if there were several
+  std::string processor = {};           ///< that did the work; empty if it is not known, or if there were several
 };
 
 /// Where a curve crosses a score.

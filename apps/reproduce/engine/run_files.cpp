@@ -217,14 +217,16 @@ void write_numbers(const std::filesystem::path& path, const RunResult& result) {
   for (const auto& [name, list] : result.numbers)
     check(std::ranges::all_of(list, [](double x) { return std::isfinite(x); }), path.string(), ": '", name,
           "' has NaN or infinite numbers");
-  write_summed(path, {{"seconds", result.seconds}, {"numbers", result.numbers}});
+  write_summed(path, {{"seconds", result.seconds}, {"numbers", result.numbers}, {"processor", result.processor}});
 }
 
 std::optional<RunResult> read_numbers(const std::filesystem::path& path) {
   const Json kept = read_summed(path);
   if (kept.is_null()) return std::nullopt;
   try {
-    return RunResult{.seconds = kept.at("seconds"), .numbers = kept.at("numbers").get<Numbers>()};
+    return RunResult{.seconds = kept.at("seconds"),
+                     .numbers = kept.at("numbers").get<Numbers>(),
+                     .processor = kept.value("processor", "")};
   } catch (const Json::exception&) {
     return std::nullopt;
   }

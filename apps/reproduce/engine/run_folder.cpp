@@ -8,6 +8,7 @@
 #include "tern/core/program.h"
 #include "tern/core/stopwatch.h"
 #include "tern/optim/checkpoint.h"
+#include "tern/trainer/job/machine.h"
 #include "tern/trainer/job/program.h"
 
 namespace tern::reproduce {
@@ -61,7 +62,7 @@ void RunFolder::write_flags() const {
 void RunFolder::study(const StudyProgress& progress) const {
   write_flags();
   make_room();
-  RunResult result;
+  RunResult result = {.processor = processor_identity()};
   {
     const Stopwatch watch(result.seconds);
     result.numbers = run_.study(progress);

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 
 #include "tern/apps/reproduce/engine/result_page.h"
+#include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tern/trainer/job/machine.h"
 #include "tests/support/file_bytes.h"
@@ -149,6 +151,30 @@ TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   write_file(kept, text);
   EXPECT_EQ(message_of<InputError>([&] { kept_result(kept, run); }),
             kept.string() + ": is damaged, expected the kept result of a run; remove it to repeat it");
+}
+
+TEST(ReadNumbers, HasTheProcessorOfTheStudy) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "numbers.json", kept = folder.path() / "run.json";
+  const reproduce::Run run = {.name = "run", .flags = {}, .measures_time = true};
+  for (const std::string& processor : {std::string("another"), trainer::processor_identity()}) {
+    write_numbers(file, {.seconds = 2, .numbers = {{"compute", {0.1}}}, .processor = processor});
+    const auto found = read_numbers(file);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->seconds, 2);
+    EXPECT_EQ(found->numbers.at("compute"), std::vector{0.1});
+    EXPECT_EQ(found->processor, processor);
+    keep_result(kept, run, *found);
+    EXPECT_EQ(kept_result(kept, run).has_value(), processor != "another");
+  }
+  // A file of a former version.
+  const std::string text = R"({"numbers":{"square":[4.0]},"seconds":2.0)";
+  const std::string whole = text + '}';
+  write_file(file, text + ",\"crc32c\":" + std::to_string(crc32c(std::as_bytes(std::span(whole)))) + '}');
+  const auto former = read_numbers(file);
+  ASSERT_TRUE(former);
+  EXPECT_EQ(former->numbers.at("square"), std::vector{4.0});
+  EXPECT_EQ(former->processor, "");
 }
 
 }  // namespace
