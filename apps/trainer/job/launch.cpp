@@ -74,10 +74,18 @@ void check_place(const char* flag, const std::string& path, void (*check)(const 
   }
 }
 
+fs::path place_of(const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); }
+
+/// Whether `folder` does not exist yet, and the file `path` is to lie in it.
+bool is_in_missing_folder(const std::string& path, const std::string& folder) {
+  std::error_code unknown;
+  return !path.empty() && !folder.empty() && !fs::exists(folder, unknown) &&
+         place_of(fs::absolute(path).parent_path()) == place_of(fs::path(folder) / "file").parent_path();
+}
+
 /// Throws InputError if two outputs have the same path, because they would overwrite each other. A run may save to the
 /// file that it began from.
 void check_distinct(const TrainSettings& s) {
-  const auto place_of = [](const std::string& path) { return fs::weakly_canonical(fs::absolute(path)); };
   const std::pair<const char*, const std::string*> places[] = {{"--log", &s.log},
                                                                {"--plot", &s.plot},
                                                                {"--save", &s.save},
@@ -276,13 +284,17 @@ void run_rank_threads(int ranks, int threads, const std::function<void(std::uniq
 }
 
 void check_places(const TrainSettings& s) {
-  check_place("--log", s.log, check_writable);
-  check_place("--plot", s.plot, check_writable);
-  check_place("--save", s.save, check_writable);
-  check_place("--tensorboard", s.tensorboard, check_writable_folder);
-  check_place("--cache", s.cache, check_writable_folder);
   const bool trains = !s.eval_only && s.predict.empty();
   if (trains) check_place("--checkpoint", s.checkpoint, check_writable_folder);
+  const auto check_file = [&](const char* flag, const std::string& path) {
+    // The run makes the folder of --checkpoint before it writes a file there.
+    if (!trains || !is_in_missing_folder(path, s.checkpoint)) check_place(flag, path, check_writable);
+  };
+  check_file("--log", s.log);
+  check_file("--plot", s.plot);
+  check_file("--save", s.save);
+  check_place("--tensorboard", s.tensorboard, check_writable_folder);
+  check_place("--cache", s.cache, check_writable_folder);
   check_distinct(s);
   if (trains && !s.resume && !s.checkpoint.empty()) check_no_run(s.checkpoint);
   check_input(s.init.empty() || std::ifstream(s.init).good(), "--init: ", s.init, ": no such file, or not readable");

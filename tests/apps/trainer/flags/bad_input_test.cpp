@@ -232,6 +232,15 @@ TEST_F(TrainLenetBadInput, ARefusedRunLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(place("ck")));
 }
 
+TEST_F(TrainLenetBadInput, FilesMayLieInTheFolderOfCheckpointsThatTheRunMakes) {
+  const Outcome outcome =
+      run({"--iterations", "2", "--checkpoint", place("new"), "--log", place("new/log"), "--save", place("new/model")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* name : {"new/log", "new/model", "new/step-00000002.tern"})
+    EXPECT_TRUE(std::filesystem::exists(place(name))) << name;
+  expect_refused({{"--checkpoint", "@ck", "--log", "@ck/no/log"}, "--log: "});
+}
+
 TEST_F(TrainLenetBadInput, FullDisk) {
   const auto run_within = [this](int kibibytes, const std::vector<std::string>& more) {
     std::vector<std::string> limited = {"/bin/sh", "-c", join({"ulimit -f ", 2 * kibibytes, "; exec \"$@\""}), "sh"};
