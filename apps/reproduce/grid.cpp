@@ -312,7 +312,9 @@ class Grid final : public Experiment {
       cells.push_back({row.method->label, fmt::format("`{}`", row.method->flags), std::to_string(row.accuracy.count),
                        mean_cell(row.accuracy),
                        ran ? number_text(row.step_bytes * static_cast<double>(network_.iterations) / 1e6) : "–",
-                       ran && row.step_bytes > 0 ? number_text(rows[kBf16Row].step_bytes / row.step_bytes) : "–",
+                       ran && row.step_bytes > 0 && rows[kBf16Row].step_bytes > 0
+                           ? number_text(rows[kBf16Row].step_bytes / row.step_bytes)
+                           : "–",
                        row.target_steps ? fmt::format("{:.0f}", *row.target_steps) : "–",
                        scaled(row.target_bytes(), 1e-6),
                        scaled(row.step ? std::optional(row.step->seconds({})) : std::nullopt, 1e3)});

@@ -100,6 +100,17 @@ TEST(Grid, SaysWhatHasNotFinished) {
   EXPECT_NE(text.find("- **100mbit**: no finished and timed method reaches the target."), std::string::npos) << text;
 }
 
+TEST(Grid, ComparesNoBytesBeforeTheBf16RingHasRun) {
+  const auto experiment = grid().make({.data = "digits"});
+  Results results;
+  for (const auto& run : experiment->runs())
+    if (column_of(run, "method") == "ternary" && !is_timed(run))
+      results[run.name] = {.score = 0.9, .bytes_sent_payload = 1000 * run.steps};
+  std::string text = experiment->report(results).text;
+  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }), text.end());
+  EXPECT_NE(text.find(" | 90.00 ± 0.00 | 2 | – | "), std::string::npos) << text;
+}
+
 TEST(Grid, RefusesWorkersThatDoNotShareTheBatch) {
   EXPECT_EQ(message_of<InputError>([] { grid().make({.data = "digits", .workers = {3}}); }),
             "--workers: found 3, expected a number from 2 that shares the batch of 64 equally");
