@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "tern/core/device.h"
@@ -17,10 +19,15 @@ namespace tern::trainer {
 
 namespace {
 
-/// What /proc/cpuinfo says about the first core; nullopt if it does not have the key.
-std::optional<std::string> core_value(std::string_view key) {
+std::string read_cpuinfo() {
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// What `cpuinfo` says about the first core; nullopt if it does not have the key.
+std::optional<std::string> core_value(const std::string& cpuinfo, std::string_view key) {
+  std::istringstream lines(cpuinfo);
+  for (std::string line; std::getline(lines, line);) {
     const size_t colon = line.find(':'), end = line.find_last_not_of(" \t", colon - 1);
     if (colon != std::string::npos && std::string_view(line).substr(0, end + 1) == key)
       return line.substr(std::min(line.size(), colon + 2));
@@ -28,21 +35,26 @@ std::optional<std::string> core_value(std::string_view key) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::string processor_name() {
-  if (const auto name = core_value("model name")) return *name;
+std::string name_in(const std::string& cpuinfo) {
+  if (const auto name = core_value(cpuinfo, "model name")) return *name;
   utsname system = {};
   uname(&system);
   return system.machine;
 }
 
-std::string processor_identity() {
-  std::string text = processor_name();
-  for (const char* key : {"cpu family", "model"})
-    if (const auto value = core_value(key)) text += join({", ", key, " ", *value});
+}  // namespace
+
+std::string processor_name() { return name_in(read_cpuinfo()); }
+
+std::string processor_identity(const std::string& cpuinfo) {
+  std::string text = name_in(cpuinfo);
+  // Arm's processors have the last two instead of a name.
+  for (const char* key : {"cpu family", "model", "CPU implementer", "CPU part"})
+    if (const auto value = core_value(cpuinfo, key)) text += join({", ", key, " ", *value});
   return text;
 }
+
+std::string processor_identity() { return processor_identity(read_cpuinfo()); }
 
 std::vector<std::pair<std::string, std::string>> versions() {
   std::vector<std::pair<std::string, std::string>> found = {{"tern", TERN_VERSION}};
