@@ -460,7 +460,8 @@ std::string config_text(const TrainSettings& settings) {
     if (!flag.offered) return;
     if (flag.group != group) text += (text.empty() ? "# " : "\n# ") + std::string(group = flag.group) + '\n';
     const std::string value = write_value(field);
-    const bool follows = flag.name == "batch-size" && settings.local_batch_size;  // with other workers, it changes
+    const bool follows =
+        std::string_view(flag.name) == "batch-size" && settings.local_batch_size;  // with other workers, it changes
     const bool silent = value.empty() || follows || !reason_without_effect(flag, settings).empty();
     text += (silent ? "# " : "") + std::string(flag.name) + '=' + value + '\n';
   });

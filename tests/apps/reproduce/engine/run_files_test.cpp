@@ -97,7 +97,8 @@ TEST(ReadResult, HasTheProcessorIfAllPartsRanOnOne) {
 }
 
 TEST(RunsCsv, QuotesCellsWithCommas) {
-  const reproduce::Run run = {.name = "a", .program = "train_mlp", .steps = 7, .columns = {{"row", "b, \"c\""}}};
+  const reproduce::Run run = {
+      .name = "a", .program = "train_mlp", .flags = {}, .places = {}, .steps = 7, .columns = {{"row", "b, \"c\""}}};
   EXPECT_EQ(runs_csv({run}, {}),
             "run,row,steps,accuracy,loss,seconds,bytes_sent_payload,bytes_sent_overhead\na,\"b, \"\"c\"\"\",7,,,,,\n");
 }
