@@ -55,10 +55,10 @@ class ReduceScatterOfElements final : public Exchange {
   /// Averages this rank's shard of all ranks' codes, u8 [ranks, bytes], and encodes the mean.
   Tensor encode_again(const Run& run, const Tensor& everyones) {
     if (run.own.empty()) return everyones.reshape({0});
-    FusedGradients means;
+    FusedGradients means;  // their names are their own, because the codec keeps notices by name
     for (const Slice& slice : run.own) {
       const auto& [tag, gradient] = run.message[slice.tensor];
-      means.push_back({tag, gradient.reshape({-1}).slice(slice.begin, slice.end)});
+      means.push_back({{"mean of " + tag.name, tag.key}, gradient.reshape({-1}).slice(slice.begin, slice.end)});
     }
     {
       const Stopwatch decoding(times_.decode);
