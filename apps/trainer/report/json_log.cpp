@@ -74,7 +74,6 @@ JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(null
   check_written(descriptor >= 0);
   file_.reset(::fdopen(descriptor, "a"));
   check_written(file_ != nullptr);
-  if (!std::filesystem::is_regular_file(path)) return;  // a pipe or a device, which keeps nothing
   // Until the lock is held, the lines may be another run's. File systems without locks give no protection.
   check_input(::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, "--log: ", path,
               ": another run writes it; wait for its end, or name another file");

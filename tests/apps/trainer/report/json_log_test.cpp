@@ -78,7 +78,6 @@ TEST_F(TrainLenet, RefusesALogThatAnotherRunWrites) {
 
   EXPECT_EQ(run({"--iterations", "1", "--log", place("log")}).code, 0);
   EXPECT_EQ(read_log(place("log")).size(), 1 + 1 + 1 + 1) << "a new run begins a new log";
-  EXPECT_EQ(run({"--iterations", "1", "--log", "/dev/null"}).code, 0) << "a device cannot be emptied";
 }
 
 TEST_F(TrainLenet, LogsTheNormOfTheGradients) {
