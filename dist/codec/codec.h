@@ -39,7 +39,8 @@ struct CodecTraits {
   /// Each row of a tensor (all weights of an output unit) is coded by itself. So rows [a, b) of a tensor decode to the
   /// same values if they travel as a tensor of their own. A vector is one row.
   bool by_rows = false;
-  /// Each element is coded by itself, in most_bytes({1}) bytes. So a message can be cut between any two elements.
+  /// Each element is coded by itself, in most_bytes({1}) bytes, and the codes follow one another in the tensor's order.
+  /// So a message can be cut between any two elements. The codec must have `messages()`.
   bool by_elements = false;
   /// A message leaves out most elements, which decode to 0.
   bool sparse = false;

@@ -186,7 +186,9 @@ void ring_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
   ring.transport.flush();
 }
 
-bool takes_one_message(int64_t bytes, int ranks) { return bytes > 0 && (ranks - 1) * bytes <= kOneMessageBytes; }
+bool takes_one_message(int64_t bytes, int ranks) {
+  return ranks > 1 && bytes > 0 && (ranks - 1) * bytes <= kOneMessageBytes;
+}
 
 void one_message_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
   for (int k = 1; k < c.size(); ++k) c.transport.send((c.rank() + k) % c.size(), c.message, x);

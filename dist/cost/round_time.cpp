@@ -128,14 +128,15 @@ void add_elements(const TensorCut& cut, const Shape& whole, const SubnetCuts& cu
   }
 }
 
-struct Travelling {
-  double sent = 0, received = 0;  ///< the most of a rank
+/// The elements that travel between ranks.
+struct Travel {
+  double sent = 0, received = 0;  ///< by the rank that sends most, and by the one that receives most
   int64_t all = 0;
   double sent_by_first = 0, received_by_first = 0;  ///< by rank 0
 };
 
-Travelling count_travelling(const Elements& elements) {
-  Travelling travelling;
+Travel count_travelling(const Elements& elements) {
+  Travel travelling;
   for (size_t rank = 0; rank < elements.size(); ++rank) {
     int64_t sent = 0, received = 0;
     for (size_t other = 0; other < elements.size(); ++other) {
@@ -172,12 +173,15 @@ ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, c
   for (const auto& [name, tensor] : model) count(name, tensor, true);
   for (const auto& [name, tensor] : optimizer) count(std::string(kOptimizerPrefix) + name, tensor, false);
 
-  const auto [sent, received, all, sent_by_first, received_by_first] = count_travelling(elements);
-  const auto slices = [&](double first) {
-    return WireLoad{.busiest = 4 * std::max(sent, received), .hops = all > 0, .sent = 4 * all, .first = 4 * first};
+  const Travel travel = count_travelling(elements);
+  const auto slices = [&travel](double first) {
+    return WireLoad{.busiest = 4 * std::max(travel.sent, travel.received),
+                    .hops = travel.all > 0,
+                    .sent = 4 * travel.all,
+                    .first = 4 * first};
   };
-  return {{{.encoded = sent, .wire = slices(sent_by_first), .decoded = received},
-           {.encoded = received, .wire = slices(received_by_first), .decoded = sent},
+  return {{{.encoded = travel.sent, .wire = slices(travel.sent_by_first), .decoded = travel.received},
+           {.encoded = travel.received, .wire = slices(travel.received_by_first), .decoded = travel.sent},
            {.wire = all_reduce_load(4 * averaged, ranks)},
            {.wire = all_reduce_load(8 * counters, ranks)}}};
 }

@@ -68,7 +68,7 @@ struct ExchangePlan {
   double decoded() const;
   /// Payload bytes that all ranks send, in total.
   int64_t sent() const;
-  /// Payload bytes that rank 0 sends. If parts are uneven, a few more or fewer.
+  /// Payload bytes that rank 0 sends. Approximate if parts are uneven.
   double sent_by_first() const;
 };
 

@@ -96,17 +96,13 @@ class ReduceScatter final : public Exchange {
     if (shares_scalers(codec_)) run.scalers = shared_scalers(codec_, run.message, communicator_, times_);
     const auto tensors = tensors_of(scaled_, run.message);
     run.shards = cut_into_shards(tensors, communicator_.size());
-    std::vector<int64_t> sends;
+    std::vector<int64_t> bytes;
     for (const Shard& shard : run.shards) {
       run.places.emplace_back(scaled_, tensors, shard);
-      sends.push_back(run.places.back().bytes(codec_));
+      bytes.push_back(run.places.back().bytes(codec_));
     }
-    const Tensor going = encode(run);
-    const int64_t own = sends[static_cast<size_t>(communicator_.rank())];
-    const std::vector<int64_t> receives(sends.size(), own);
-    Tensor coming = Tensor::empty({communicator_.size(), own}, going.options());
-    const Work work = communicator_.all_to_all(going, sends, coming, receives);
-    return [this, run = std::move(run), coming, work] {
+    const auto [coming, work] = send_shards(communicator_, encode(run), bytes);
+    return [this, run = std::move(run), coming = coming, work = work] {
       wait(work);
       return gather(run, encode_again(run, coming));
     };

@@ -28,11 +28,9 @@ class ReduceScatterOfElements final : public Exchange {
     const auto shards = cut_into_shards(tensors, communicator_.size());
     const auto me = static_cast<size_t>(communicator_.rank());
     Run run = {std::move(message), shards[me], bytes_of(codec_, shards)};
-    const Tensor going = encode(run.message);
-    const std::vector<int64_t> receives(run.bytes.size(), run.bytes[me]);
-    Tensor coming = Tensor::empty({communicator_.size(), run.bytes[me]}, going.options());
-    const Work work = communicator_.all_to_all(going, run.bytes, coming, receives);
-    return [this, run = std::move(run), coming, work] {
+    // The codes of the whole message are those of the shards, in rank order.
+    const auto [coming, work] = send_shards(communicator_, encode(run.message), run.bytes);
+    return [this, run = std::move(run), coming = coming, work = work] {
       wait(work);
       return gather(run, encode_again(run, coming));
     };
@@ -46,7 +44,6 @@ class ReduceScatterOfElements final : public Exchange {
     std::vector<int64_t> bytes;  ///< of each rank's shard
   };
 
-  /// The codes of the message, of which the shards are parts, in rank order.
   Tensor encode(const FusedGradients& message) {
     const Stopwatch encoding(times_.encode);
     return elements_.encode(message, {});
@@ -55,10 +52,12 @@ class ReduceScatterOfElements final : public Exchange {
   /// Averages this rank's shard of all ranks' codes, u8 [ranks, bytes], and encodes the mean.
   Tensor encode_again(const Run& run, const Tensor& everyones) {
     if (run.own.empty()) return everyones.reshape({0});
-    FusedGradients means;  // their names are their own, because the codec keeps notices by name
+    FusedGradients means;
     for (const Slice& slice : run.own) {
       const auto& [tag, gradient] = run.message[slice.tensor];
-      means.push_back({{"mean of " + tag.name, tag.key}, gradient.reshape({-1}).slice(slice.begin, slice.end)});
+      means.push_back({tag, gradient.reshape({-1}).slice(slice.begin, slice.end)});
+      means.back().tag.name += " (mean)";  // a codec keeps notices by name
+      means.back().tag.key.purpose = Purpose::requantize;
     }
     {
       const Stopwatch decoding(times_.decode);

@@ -42,11 +42,8 @@ class ReduceScatterOfRows final : public Exchange {
     for (const auto& [tag, gradient] : message) tensors.push_back({gradient.numel(), row_width(gradient.shape())});
     Run run = {std::move(message), cut_into_shards(tensors, communicator_.size()), {}};
     for (const Shard& shard : run.shards) run.bytes.push_back(bytes(run, shard));
-    const Tensor going = encode(run);
-    const std::vector<int64_t> receives(run.bytes.size(), run.bytes[me]);
-    Tensor coming = Tensor::empty({communicator_.size(), run.bytes[me]}, going.options());
-    const Work work = communicator_.all_to_all(going, run.bytes, coming, receives);
-    return [this, run = std::move(run), coming, work, me] {
+    const auto [coming, work] = send_shards(communicator_, encode(run), run.bytes);
+    return [this, run = std::move(run), coming = coming, work = work, me] {
       wait(work);
       return gather(run, encode_again(run, run.shards[me], coming));
     };

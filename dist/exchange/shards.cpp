@@ -29,6 +29,14 @@ std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks
   return shards;
 }
 
+ComingShard send_shards(Communicator& communicator, const Tensor& codes, const std::vector<int64_t>& bytes) {
+  const int64_t own = bytes[static_cast<size_t>(communicator.rank())];
+  const std::vector<int64_t> receives(bytes.size(), own);
+  Tensor coming = Tensor::empty({communicator.size(), own}, codes.options());
+  const Work work = communicator.all_to_all(codes, bytes, coming, receives);
+  return {coming, work};
+}
+
 MessageCodec& messages_to_cut(GradientCodec& codec) {
   check_input(codec.messages() != nullptr, "exchange reduce-scatter: codec ", codec.spec(),
               " makes no whole messages (MessageCodec), from which codes can be cut; expected allgather or server for "

@@ -29,6 +29,14 @@ struct CutTensor {
 /// Cuts a message into one shard per rank. Shards are equal in elements, as far as the granules allow it.
 std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks);
 
+/// Everyone's codes of this rank's shard, u8 [ranks, bytes], complete when `work` is.
+struct ComingShard {
+  Tensor codes;
+  Work work;
+};
+/// Starts to send bytes[r] bytes of `codes`, u8 [total], to each rank r, in rank order.
+ComingShard send_shards(Communicator& communicator, const Tensor& codes, const std::vector<int64_t>& bytes);
+
 /// codec.messages(), from which shards are cut. Throws InputError that names the codec if it has none.
 MessageCodec& messages_to_cut(GradientCodec& codec);
 

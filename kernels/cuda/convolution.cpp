@@ -131,7 +131,6 @@ std::optional<GraphPlan> choose(Dnn& dnn, const ConvolutionProblem& problem, con
   };
   const cudaStream_t stream = enter(device);
   const size_t chosen = fastest_of(plans.size(), device, issue, [&] { cudnnSetStream(dnn.handle, stream); });
-  check_cudnn(cudnnSetStream(dnn.handle, stream), "conv2d");
   GraphPlan& fastest = plans[chosen];
   dnn.engines->add(key, fastest.engine());
   return std::move(fastest);

@@ -114,7 +114,7 @@ class OperationGraph {
   std::vector<GraphPlan> plans(const EngineRules& rules, size_t most) const;
   /// The same, but empty if there is none.
   std::vector<GraphPlan> plans_if_any(const EngineRules& rules, size_t most) const;
-  /// The plan of one engine; nothing if this version of cuDNN cannot build it, or none can.
+  /// The plan of one engine; nothing if cuDNN cannot build it.
   std::optional<GraphPlan> plan(const Engine& engine) const;
 
  private:

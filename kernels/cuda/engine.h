@@ -41,8 +41,8 @@ size_t first_of(size_t count, Device device, const IssueCandidate& issue);
 
 /// The candidate that takes the device least time (see GraphTimer); the first of them if several are equal. Candidates
 /// that cannot be recorded are taken only if none can. They are measured one after another: the memory that one uses
-/// must live until another is issued. If none runs, throws the error of the last one. A candidate is also issued into a
-/// stream of its own; before this stream ends, also by an error, calls `leave`, which must not throw.
+/// must live until another is issued. If none runs, throws the error of the last one. Each candidate is also issued
+/// into a stream of its own. Calls `leave`, which must not throw, before it destroys this stream, also after an error.
 size_t fastest_of(size_t count, Device device, const IssueCandidate& issue, const std::function<void()>& leave);
 
 /// The engines that timing has chosen, kept in a file that processes share, one line "KEY: engine ..." each. If the

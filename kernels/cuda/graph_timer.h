@@ -12,8 +12,8 @@ namespace tern::cuda {
 class GraphTimer {
  public:
   /// Captures what `issue(stream)` issues, several times in a row. `stream` is one of its own: work that other threads
-  /// issue meanwhile is not captured. Before the stream ends, also by an error, calls `leave`, which must not throw.
-  /// Throws as CapturedGraph does.
+  /// issue meanwhile is not captured. Calls `leave`, which must not throw, before it destroys the stream, also after an
+  /// error. Throws as CapturedGraph does.
   GraphTimer(Device device, const std::function<void(cudaStream_t)>& issue, const std::function<void()>& leave);
 
   /// Runs the work in the device's stream and waits for it. Milliseconds of the device for all of it. The device gets

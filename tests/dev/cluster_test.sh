@@ -47,7 +47,7 @@ gone
 # shellcheck disable=SC2016
 run 3 "$dev" cluster 2 -- bash -c '[ "$TERN_RANK" = 0 ] && kill -STOP $$; exit 3'
 # The command ends what a rank leaves behind, and does not wait for it.
-run 0 timeout 10 "$dev" cluster 2 -- bash -c 'ip netns identify; sleep 60 & exit 0'
+run 0 timeout 40 "$dev" cluster 2 -- bash -c 'ip netns identify; sleep 60 & exit 0'
 gone
 
 # Two processes send data at the rate of the link. 2 MB at 100 Mbit/s take 0.16 s; without a limit they take some

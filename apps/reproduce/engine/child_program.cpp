@@ -22,7 +22,6 @@ ChildProgram::ChildProgram(const std::vector<std::string>& words, const std::fil
   arguments.push_back(nullptr);
   const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   check_input(file >= 0, output.string(), ": cannot be written: ", std::strerror(errno));
-  ::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD is inherited as ignored, nobody can wait for a child
   const pid_t parent = ::getpid();
   sigset_t none;
   sigemptyset(&none);

@@ -45,7 +45,7 @@ struct CurvePoint {
   int64_t bytes_sent = 0;      ///< bytes that rank 0 sent before it, payload and overhead
 };
 
-/// The parts of a rank's training time since its process started, in seconds.
+/// The parts of a rank's training time, in seconds.
 struct TimeShares {
   double compute = 0, encode = 0, wait = 0, decode = 0;
 

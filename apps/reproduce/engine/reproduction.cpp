@@ -47,9 +47,9 @@ std::vector<Run> runs_of(const Experiment& experiment, const ReproduceCommand& c
 
 /// With a launcher's variables, the training programs would wait for its other ranks.
 void check_no_launcher() {
-  const auto place = find_place();
-  check_input(!place, "environment: found rank ", place ? place->rank : 0, " of ", place ? place->size : 0, " from ",
-              place ? place->source : "", ", expected none, because reproduce starts all ranks of its runs itself");
+  if (const auto place = find_place(); place && place->size > 1)
+    fail_input({"environment: found rank ", place->rank, " of ", place->size, " from ", place->source,
+                ", expected none, because reproduce starts all ranks of its runs itself"});
 }
 
 }  // namespace

@@ -86,6 +86,14 @@ std::string column_value(const Run& run, const std::string& name) {
   return column == run.columns.end() ? "" : column->second;
 }
 
+/// A cell of a CSV file, in quotes if it needs them (RFC 4180).
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
 }  // namespace
 
 std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& command,
@@ -110,18 +118,6 @@ std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& co
                       tables.empty() ? "" : ", ", tables, files_text(folders, results), command.line);
   return text + commands_text(folders);
 }
-
-namespace {
-
-/// A cell of a CSV file, in quotes if it needs them (RFC 4180).
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
-}
-
-}  // namespace
 
 std::string runs_csv(const std::vector<Run>& runs, const Results& results) {
   const std::vector<std::string> names = column_names(runs);

@@ -84,7 +84,7 @@ class RunEvents {
     double encode = 0, wait = 0, decode = 0;
   };
 
-  /// How a run of so many seconds spent them.
+  /// How a run of so many seconds spent them. What ranks exchange outside of steps counts as computation.
   TimeShares shares(double seconds) const {
     TimeShares time;
     for (const Step& step : steps_) {
@@ -273,7 +273,7 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
                               .score = real(point.at(2)),
                               .loss = real(point.at(3)),
                               .bytes_sent = point.at(4)});
-    if (run.measures_time && result.processor != processor_identity()) return std::nullopt;
+    if (run.measures_time && result.processor != trainer::processor_identity()) return std::nullopt;
     return result;
   } catch (const Json::exception&) {
     throw InputError(path.string() + ": is no kept result of a run of this version");

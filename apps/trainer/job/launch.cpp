@@ -74,18 +74,19 @@ void check_place(const char* flag, const std::string& path, void (*check)(const 
   }
 }
 
-fs::path place_of(const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); }
-
 /// Whether `folder` does not exist yet, and the file `path` is to lie in it.
 bool is_in_missing_folder(const std::string& path, const std::string& folder) {
+  const fs::path name = fs::path(path).filename();
   std::error_code unknown;
-  return !path.empty() && !folder.empty() && !fs::exists(folder, unknown) &&
-         place_of(fs::absolute(path).parent_path()) == place_of(fs::path(folder) / "file").parent_path();
+  if (folder.empty() || name.empty() || name == "." || name == ".." || fs::exists(folder, unknown)) return false;
+  const auto expected = fs::weakly_canonical(fs::absolute(fs::path(folder) / name), unknown);
+  return !unknown && fs::weakly_canonical(fs::absolute(path), unknown) == expected && !unknown;
 }
 
 /// Throws InputError if two outputs have the same path, because they would overwrite each other. A run may save to the
 /// file that it began from.
 void check_distinct(const TrainSettings& s) {
+  const auto place_of = [](const std::string& path) { return fs::weakly_canonical(fs::absolute(path)); };
   const std::pair<const char*, const std::string*> places[] = {{"--log", &s.log},
                                                                {"--plot", &s.plot},
                                                                {"--save", &s.save},

@@ -11,7 +11,7 @@
 namespace tern::trainer {
 
 /// Call this first in a program. Afterwards, writing to a closed pipe or beyond the limit of a file's size (ulimit -f)
-/// is an error and not a signal. A closed stdin, stdout or stderr becomes /dev/null, so that no other file gets its
+/// is an error and not a signal, and the ends of child processes can be waited for. A closed stdin, stdout or stderr becomes /dev/null, so that no other file gets its
 /// number.
 void settle_output();
 

@@ -51,7 +51,6 @@ Supervisor::Supervisor(std::string name, const TrainSettings& settings, Console&
       argv_(argv),
       token_(token_from_environment()) {
   if (token_.empty()) token_ = make_token();
-  ::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD is inherited as ignored, it hides how children end
   sigset_t set = set_of({SIGCHLD, SIGINT, SIGTERM, SIGUSR1});
   if (!ignores_hangup()) sigaddset(&set, SIGHUP);
   sigprocmask(SIG_BLOCK, &set, nullptr);

@@ -64,11 +64,12 @@ void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
     check_input(before == value, "--resume: ", checkpoint.file.string(), ": ", name, " was ", shown(before), " and is ",
                 shown(value), " now; start from its parameters with --init, or in another folder");
   };
-  for (const char* name : {"application", "--workers", "--method"}) check_name(name);  // they decide what others do
+  // These come first, because other flags have other defaults with them.
+  for (const char* name : {"application", "--workers", "--method"}) check_name(name);
   // Checkpoints of former versions do not know their data.
   const bool knows_data = checkpoint.contract.contains(kTrainingData) && now.contains(kTrainingData);
-  for (const Metadata& contract : {now, checkpoint.contract})
-    for (const auto& [name, value] : contract)
+  for (const Metadata* contract : {&now, &checkpoint.contract})
+    for (const auto& [name, value] : *contract)
       if (name != kTrainingData || knows_data) check_name(name);
 }
 

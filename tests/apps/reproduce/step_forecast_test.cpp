@@ -57,6 +57,12 @@ TEST(StepForecast, SendsTheBytesThatTheRunSent) {
   EXPECT_NEAR(computed({"--codec", "none"}, link, 2 * sent), 17 + 2e-5 * sent, 1e-9);
 }
 
+TEST(StepForecast, SendsWhatNoLoCoSent) {
+  const LinkCost link = {.hop = 0, .byte = 1e-8};
+  const auto with = [&](double sent) { return computed({"--method", "noloco", "--local-steps", "5"}, link, sent); };
+  EXPECT_NEAR(with(2e6) - with(1e6), 1e-5 * 1e6, 1e-6);
+}
+
 // Rank 0 receives the codes of three ranks, 2 bits an element, and sends their sums to them, 4 bits an element.
 TEST(StepForecast, KnowsThatTheServerSendsMoreThanTheOtherRanks) {
   const LinkCost link = {.hop = 0, .byte = 1e-8};

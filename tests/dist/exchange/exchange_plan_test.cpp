@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tern/dist/comm/collectives.h"
 #include "tests/dist/exchange/exchange_support.h"
 
 namespace tern::test {
@@ -66,11 +67,24 @@ TEST(ExchangePlan, CountsTheMessagesThatFollowEachOther) {
     EXPECT_EQ(all_reduce_load(very_few, ranks).sent, ranks * (ranks - 1) * very_few);
     EXPECT_EQ(all_reduce_load(very_few + 1, ranks).hops, 2);
     EXPECT_EQ(all_reduce_load(0, ranks).hops, 0);
+    EXPECT_FALSE(detail::takes_one_message(1, 1)) << "a rank alone has nothing to send, nor to copy";
     std::vector<int64_t> parts(static_cast<size_t>(ranks), few / ranks);
     EXPECT_EQ(all_gather_load(parts).hops, 1);
     parts.front() += ranks;
     EXPECT_EQ(all_gather_load(parts).hops, ranks - 1);
   }
+}
+
+TEST(ExchangePlan, KnowsWhatRank0Sends) {
+  const std::vector<int64_t> parts = {10, 200, 3000}, long_parts = {10 << 20, 1 << 20, 2 << 20};
+  EXPECT_EQ(all_gather_load(parts).first, 2 * 10) << "directly, its part to each other rank";
+  EXPECT_EQ(all_gather_load(long_parts).first, (10 + 2) << 20) << "around the ring, all but the next rank's part";
+  EXPECT_EQ(all_to_all_load(parts).first, 200 + 3000);
+  EXPECT_EQ(shift_load(parts).first, 10);
+  EXPECT_EQ(gather_load(parts).first, 0);
+  EXPECT_EQ(scatter_load(parts).first, 200 + 3000);
+  EXPECT_EQ(all_reduce_load(400, 4).first, 3 * 400) << "in one message";
+  EXPECT_EQ(all_reduce_load(40000, 4).first, 60000);
 }
 
 TEST(ExchangePlan, CountsCodesOfVariableSizeAsTheyAreGiven) {

@@ -116,7 +116,9 @@ TEST(ReduceScatter, RoundsShortFloatsOnceAndTheirMeanOnce) {
   const std::vector<Shape> shapes = {{7}, {0, 3}, {20, 1, 5, 5}, {33}};
   for (const auto& [spec, format] :
        {std::pair{"fp16", kernels::ShortFloat::half}, {"bf16", kernels::ShortFloat::brain}}) {
-    const auto rounded = [&](float x) { return kernels::short_value(kernels::short_bits(x, format), format); };
+    const auto rounded = [format = format](float x) {
+      return kernels::short_value(kernels::short_bits(x, format), format);
+    };
     const auto results = exchange_once(transport_kinds()[0], kRanks, "reduce-scatter", spec, shapes);
     for (size_t tensor = 0; tensor < shapes.size(); ++tensor) {
       std::vector<float> expected(static_cast<size_t>(shapes[tensor].numel()));

@@ -216,7 +216,7 @@ TEST_F(Reproduce, StopsItsRunOnAnInterrupt) {
 }
 
 // Some programs that start others ignore SIGCHLD, and those inherit this.
-TEST_F(Reproduce, EndsWhereItInheritsThatSigchldIsIgnored) {
+TEST_F(Reproduce, EndsIfItInheritsThatSigchldIsIgnored) {
   Process process(words({"/usr/bin/env", "--ignore-signal=CHLD"}, table()));
   ASSERT_TRUE(process.ends_within(std::chrono::seconds(60)));
   const Outcome outcome = process.wait();

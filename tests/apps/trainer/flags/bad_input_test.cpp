@@ -239,6 +239,7 @@ TEST_F(TrainLenetBadInput, FilesMayLieInTheFolderOfCheckpointsThatTheRunMakes) {
   for (const char* name : {"new/log", "new/model", "new/step-00000002.tern"})
     EXPECT_TRUE(std::filesystem::exists(place(name))) << name;
   expect_refused({{"--checkpoint", "@ck", "--log", "@ck/no/log"}, "--log: "});
+  expect_refused({{"--checkpoint", "@ck", "--save", "@ck/"}, "--save: "});
 }
 
 TEST_F(TrainLenetBadInput, FullDisk) {
