@@ -11,8 +11,8 @@
 namespace tern::trainer {
 
 /// Call this first in a program. Afterwards, writing to a closed pipe or beyond the limit of a file's size (ulimit -f)
-/// is an error and not a signal, and the ends of child processes can be waited for. A closed stdin, stdout or stderr becomes /dev/null, so that no other file gets its
-/// number.
+/// is an error and not a signal, and the ends of child processes can be waited for. A closed stdin, stdout or stderr
+/// becomes /dev/null, so that no other file gets its number.
 void settle_output();
 
 /// Prepares a new process between fork and exec; calls only what is safe in a signal handler. The process leads its own
