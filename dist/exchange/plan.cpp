@@ -28,14 +28,16 @@ WireLoad all_reduce_load(int64_t bytes, int ranks) {
 WireLoad all_gather_load(std::span<const int64_t> parts) {
   const auto others = static_cast<int64_t>(parts.size()) - 1;
   const int64_t all = sum(parts);
-  const bool direct = detail::goes_directly(all, static_cast<int>(parts.size()));
+  if (detail::goes_directly(all, static_cast<int>(parts.size()))) {
+    WireLoad load = all_to_all_load(parts);
+    load.first = static_cast<double>(others * parts.front());
+    return load;
+  }
   // A rank receives all parts except its own, so the cable into the rank with the smallest part is the busiest.
-  const int64_t most_received = all - std::ranges::min(parts);
-  const int64_t most_sent = direct ? others * std::ranges::max(parts) : most_received;
-  return unless_empty({.busiest = static_cast<double>(std::max(most_sent, most_received)),
-                       .hops = direct ? 1 : others,
+  return unless_empty({.busiest = static_cast<double>(all - std::ranges::min(parts)),
+                       .hops = others,
                        .sent = others * all,
-                       .first = static_cast<double>(direct ? others * parts.front() : all - parts[1 % parts.size()])});
+                       .first = static_cast<double>(all - parts[1 % parts.size()])});
 }
 
 WireLoad all_to_all_load(std::span<const int64_t> parts) {

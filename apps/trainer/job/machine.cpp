@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -19,9 +18,12 @@ namespace tern::trainer {
 
 namespace {
 
+/// The first core's lines of /proc/cpuinfo. The file is long if there are many cores.
 std::string read_cpuinfo() {
   std::ifstream file("/proc/cpuinfo");
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string lines;
+  for (std::string line; std::getline(file, line) && !line.empty();) lines += line + '\n';
+  return lines;
 }
 
 /// What `cpuinfo` says about the first core; nullopt if it does not have the key.
