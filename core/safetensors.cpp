@@ -379,7 +379,7 @@ std::string read_header(Source& source) {
   source.read(std::as_writable_bytes(std::span(&length, 1)));
   check_no_pickle(source.file(), {reinterpret_cast<const char*>(&length), sizeof length});
   check_input(length <= detail::kMaxHeaderBytes, source.file(), ": at byte 0: found a header of ", length,
-              " bytes, expected at most ", detail::kMaxHeaderBytes);
+              " bytes, expected at most ", detail::kMaxHeaderBytes, "; is it a safetensors file?");
   check_input(length <= source.remaining(), source.file(), ": at byte ", kHeaderStart, ": found ", source.remaining(),
               " bytes, expected a header of ", length);
   std::string text(length, '\0');

@@ -281,8 +281,11 @@ Socket connect(const Address& address, Until until, std::string& why) {
       if (error == EINPROGRESS) {
         socklen_t length = sizeof error;
         error = ETIMEDOUT;
-        if (wait_for(socket.descriptor(), POLLOUT, {std::min(until.time, Clock::now() + patience), until.interrupt}))
+        const auto enough = Clock::now() + patience;
+        if (wait_for(socket.descriptor(), POLLOUT, {std::min(until.time, enough), until.interrupt}))
           ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &length);
+        else if (until.time < enough && !why.empty())
+          return {};  // this attempt was cut short: an earlier one knows more
         else
           patience *= 2;
       }

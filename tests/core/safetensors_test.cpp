@@ -114,7 +114,7 @@ TEST(Safetensors, SaysWhatIsWrongAndWhere) {
   };
   EXPECT_EQ(error_of(""), "0: found 0 bytes, expected the 8 of the header's length");
   EXPECT_EQ(error_of(std::string(8, '\x7f')),
-            "0: found a header of 9187201950435737471 bytes, expected at most 100000000");
+            "0: found a header of 9187201950435737471 bytes, expected at most 100000000; is it a safetensors file?");
   EXPECT_EQ(error_of(file_of("{}", 0).substr(0, 9)), "8: found 1 bytes, expected a header of 2");
   EXPECT_EQ(error_of(file_of("[]", 0)), "8: the header: found [], expected an object");
   EXPECT_TRUE(error_of(file_of("{\"t\":}", 0)).starts_with("13: the header is not JSON: parse error"))

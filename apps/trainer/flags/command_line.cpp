@@ -142,7 +142,8 @@ class HelpFormatter final : public CLI::Formatter {
   }
   std::string make_option_desc(const CLI::Option* option) const override {
     const std::string& value = option->get_default_str();
-    return option->get_description() + (value.empty() ? "" : join({" [", value, "]"}));
+    const bool bare = value.empty() || value.starts_with('[');  // a list has brackets of its own
+    return join({option->get_description(), value.empty() ? "" : " ", bare ? value : join({"[", value, "]"})});
   }
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     std::string text = CLI::Formatter::make_help(app, std::move(name), mode);

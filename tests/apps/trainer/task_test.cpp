@@ -257,6 +257,15 @@ TEST(Application, OffersTheDataSetsOfItsTask) {
   EXPECT_EQ(message_of<InputError>([&] { load_run_data(empty); }), "--data no-points: the training set has no samples");
 }
 
+TEST(Application, ShowsDefaultsInOnePairOfBrackets) {
+  Application application = line_application();
+  application.defaults.lr_steps = {0.5, 0.75};
+  application.defaults.lr_factor = 0.25;
+  const std::string help = read_words(application, {"--help"}).text;
+  EXPECT_NE(help.find(" shares of the run [0.5,0.75]\n"), std::string::npos) << help;
+  EXPECT_NE(help.find(" at each of --lr-steps [0.25]\n"), std::string::npos) << help;
+}
+
 TEST(Application, ItsTaskLivesAsLongAsItsDataSets) {
   /// Its sets read a member, and its constructor reads a flag of the application.
   struct Owner final : LineTask {

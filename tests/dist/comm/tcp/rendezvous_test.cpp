@@ -313,10 +313,24 @@ TEST(Rendezvous, AnAbsentRankIsNamed) {
   Listener unused{Address{}};
   const Address nobody = unused.address();
   { const Listener gone = std::move(unused); }
+  Deadlines deadlines = kRendezvousDeadlines;
+  deadlines.note = milliseconds(50);
+  std::vector<std::string> notes;
   const auto alone = message_of<PeerError>([&] {
-    make_tcp({.rank = 1, .size = 2, .master = nobody, .token = kJobToken, .deadlines = kRendezvousDeadlines});
+    make_tcp({.rank = 1,
+              .size = 2,
+              .master = nobody,
+              .token = kJobToken,
+              .deadlines = deadlines,
+              .note = [&](const std::string& text) { notes.push_back(text); }});
   });
-  EXPECT_TRUE(names(alone, "rank 1: rank 0 does not answer at " + to_string(nobody))) << alone;
+  const std::string why = "answer at " + to_string(nobody);
+  EXPECT_EQ(alone, "rank 1: rank 0 does not " + why + ": Connection refused");
+  EXPECT_FALSE(notes.empty());
+  for (const std::string& text : notes) {
+    EXPECT_TRUE(text.starts_with("waiting for rank 0 to " + why)) << text;
+    EXPECT_TRUE(text.ends_with("; Connection refused")) << text;
+  }
 }
 
 TEST(Rendezvous, ABusyPortIsNamed) {
