@@ -90,6 +90,7 @@ class WinogradCorrelation {
   void transform_patches(int64_t begin, int64_t end, const PointLayout& layout, float* points) const {
     const float* pixels[TiledImages::kMaxPixels];
     for (int64_t tile = begin; tile < end; ++tile, points += layout.row()) {
+      patches_.prefetch(tile);
       patches_.readable(tile, pixels);
       transforms_.patch(pixels, weights_.in(), points, layout.point());
     }
@@ -109,6 +110,7 @@ class WinogradCorrelation {
                           const float* bias, bool relu, float* outside) const {
     float* pixels[TiledImages::kMaxPixels];
     for (int64_t tile = begin; tile < end; ++tile, products += layout.row()) {
+      outputs_.prefetch(tile);
       outputs_.writable(tile, outside, pixels);
       transforms_.output(products, layout.point(), weights_.out(), bias, relu, pixels);
     }

@@ -50,8 +50,12 @@ class TiledImages {
   void readable(int64_t tile, const float** pixels) const;
   /// As `readable`, for writing. `outside` [channels] receives the pixels outside the image.
   void writable(int64_t tile, float* outside, float** pixels) const;
+  /// Begins to load the pixels of the tile kAhead tiles after `tile` that no tile before it has. Otherwise the
+  /// transforms of few channels wait for memory most of the time.
+  void prefetch(int64_t tile) const;
 
  private:
+  static constexpr int64_t kAhead = 8;
   int64_t tiles_in_image() const { return tiles_h_ * tiles_w_; }
   template <class Pointer>
   void pixels_of(int64_t tile, Pointer outside, Pointer* pixels) const;
@@ -94,6 +98,18 @@ inline void TiledImages::readable(int64_t tile, const float** pixels) const {
 
 inline void TiledImages::writable(int64_t tile, float* outside, float** pixels) const {
   pixels_of<float*>(tile, outside, pixels);
+}
+
+inline void TiledImages::prefetch(int64_t tile) const {
+  constexpr int64_t kLine = 16;  // floats
+  tile = std::min(tile + kAhead, count() - 1);
+  const int64_t image = tile / tiles_in_image(), i = tile / tiles_w_ % tiles_h_, j = tile % tiles_w_;
+  const int64_t bottom = std::min(height_, i * step_ - padding_ + side_);
+  const int64_t right = std::min(width_, j * step_ - padding_ + side_);
+  for (int64_t row = bottom - step_; row < bottom; ++row) {
+    const float* end = first_ + ((image * height_ + row) * width_ + right) * channels_;
+    for (const float* line = end - step_ * channels_; line < end; line += kLine) __builtin_prefetch(line);
+  }
 }
 
 template <class Pointer>

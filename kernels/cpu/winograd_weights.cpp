@@ -37,6 +37,8 @@ class WinogradGradient {
                  float* gradients) const {
     const float* pixels[TiledImages::kMaxPixels];
     for (int64_t tile = begin; tile < end; ++tile, patches += x.row(), gradients += dy.row()) {
+      patches_.prefetch(tile);
+      gradients_.prefetch(tile);
       patches_.readable(tile, pixels);
       transforms_.patch(pixels, in_, patches, x.point());
       gradients_.readable(tile, pixels);

@@ -62,20 +62,29 @@ inline void accumulate_tile(const Product& p, const float* a, const float* b, Fl
 template <int kWidth, int kRows, int kVectors>
 inline void store_tile(const Product& p, const Floats<kWidth> (&sum)[kRows][kVectors], const float* bias, float* c,
                        int64_t columns) {
-  if (columns == kVectors * kWidth) {
+  // Copies, because the compiler reads the fields of `p` again after each store.
+  const int64_t c_row = p.c_row;
+  const bool accumulate = p.accumulate, relu = p.relu;
+  const auto store_all = [&](auto finish) {
 #pragma GCC unroll 32
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        float* target = c + r * p.c_row + v * kWidth;
-        Floats<kWidth> value = sum[r][v];
-        if (p.accumulate) value += load<kWidth>(target);
-        if (bias) value += load<kWidth>(bias + v * kWidth);
-        if (p.relu) value = value < 0.0f ? Floats<kWidth>{} : value;
-        store<kWidth>(target, value);
+        float* target = c + r * c_row + v * kWidth;
+        store<kWidth>(target, finish(sum[r][v], target, v));
       }
     }
-    return;
+  };
+  if (columns == kVectors * kWidth) {
+    // Of the products with a small depth, as of Winograd's points, the last step is a large part.
+    if (!accumulate && !bias && !relu) return store_all([](Floats<kWidth> value, const float*, int) { return value; });
+    if (!bias && !relu)
+      return store_all([](Floats<kWidth> value, const float* target, int) { return value + load<kWidth>(target); });
+    return store_all([&](Floats<kWidth> value, const float* target, int v) {
+      if (accumulate) value += load<kWidth>(target);
+      if (bias) value += load<kWidth>(bias + v * kWidth);
+      return relu ? (value < 0.0f ? Floats<kWidth>{} : value) : value;
+    });
   }
   // Here too, use only constants as indices of `sum`. Otherwise the compiler would keep the sums in memory.
   float rest[kRows][kVectors * kWidth];
@@ -86,10 +95,10 @@ inline void store_tile(const Product& p, const Floats<kWidth> (&sum)[kRows][kVec
   }
 #pragma GCC unroll 1
   for (int r = 0; r < kRows; ++r) {
-    float* target = c + r * p.c_row;
+    float* target = c + r * c_row;
     for (int64_t k = 0; k < columns; ++k) {
-      float value = rest[r][k] + (p.accumulate ? target[k] : 0.0f) + (bias ? bias[k] : 0.0f);
-      target[k] = p.relu && value < 0.0f ? 0.0f : value;
+      float value = rest[r][k] + (accumulate ? target[k] : 0.0f) + (bias ? bias[k] : 0.0f);
+      target[k] = relu && value < 0.0f ? 0.0f : value;
     }
   }
 }
