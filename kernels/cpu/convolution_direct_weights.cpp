@@ -26,39 +26,43 @@ struct WeightSums {
   int64_t window() const { return static_cast<int64_t>(h.taps.size() * w.taps.size()); }
   int64_t numel() const { return groups * window() * in * columns(); }
   bool whole_rows() const { return groups == 1 && w.contiguous(); }
+  int64_t rows_per_tile() const { return std::max<int64_t>(1, kPixels / w.outputs); }
 };
 
-/// dy of a few images, readable in whole vectors at every pixel and column of a group. If pixels would fall into the
-/// same few sets of the cache, and there are enough products to pay for a copy, it copies dy to spread the pixels.
-class ReadableGradient {
+/// Rows of dy, readable in whole vectors at every pixel and column of a group. A vector may end in the next pixel; the
+/// products do not store such columns. The last rows are copied, because a vector would end beyond the tensor. All rows
+/// are copied if their pixels would fall into the same few sets of the cache, and there are enough products to
+/// pay for the copy.
+class ReadableRows {
  public:
-  /// `scratch` must hold `scratch_floats(images)` floats if a block has at most `images` images.
-  ReadableGradient(const Tensor& dy, const WeightSums& sums, float* scratch)
-      : dy_(dy), pixel_(dy.size(1)), image_(dy.size(2) * dy.size(3)), scratch_(scratch) {
-    const int64_t tail = simd::kernels().tail;
-    const bool collides = pixel_ % 64 == 0 && sums.window() * sums.in >= 256;
-    copies_ = sums.out % tail != 0 || collides;
-    if (copies_) pixel_ += tail;
-  }
+  /// `scratch` must hold `scratch_floats(rows)` floats if `take` is called for at most `rows` rows.
+  ReadableRows(const Tensor& dy, const WeightSums& sums, float* scratch)
+      : dy_(dy.data<float>()),
+        rows_(dy.size(0) * dy.size(2)),
+        width_(dy.size(3)),
+        channels_(dy.size(1)),
+        spread_(channels_ % 64 == 0 && sums.window() * sums.in >= 256),
+        pixel_(channels_ + (spread_ ? tail_ : 0)),
+        scratch_(scratch) {}
 
-  int64_t scratch_floats(int64_t images) const { return copies_ ? images * image_ * pixel_ : 0; }
+  int64_t scratch_floats(int64_t rows) const { return rows * width_ * pixel_ + tail_; }
   int64_t pixel_stride() const { return pixel_; }
-  const float* block(int64_t first, int64_t count) {
-    const int64_t channels = dy_.size(1);
-    const float* source = dy_.data<float>() + first * image_ * channels;
-    if (!copies_) return source;
+  /// `count` rows from row `first` of all images on, valid until the next call.
+  const float* take(int64_t first, int64_t count) const {
+    const float* source = dy_ + first * width_ * channels_;
+    if (!spread_ && (rows_ - first - count) * width_ * channels_ >= tail_) return source;
     float* target = scratch_;
-    for (int64_t i = 0; i < count * image_; ++i) {
-      std::copy_n(source + i * channels, channels, target + i * pixel_);
-      std::fill_n(target + i * pixel_ + channels, pixel_ - channels, 0.0f);
-    }
-    return target;
+    for (int64_t i = 0; i < count * width_; ++i, source += channels_, target += pixel_)
+      std::copy_n(source, channels_, target);
+    return scratch_;
   }
 
  private:
-  const Tensor& dy_;
-  int64_t pixel_, image_;
-  bool copies_;
+  const int64_t tail_ = simd::kernels().tail;
+  const float* dy_;
+  int64_t rows_, width_, channels_;
+  bool spread_;
+  int64_t pixel_;  ///< floats from one pixel to the next
   float* scratch_;
 };
 
@@ -69,10 +73,10 @@ int64_t unit_count(const WeightSums& s) {
 }
 
 /// Computes the sums of units [first_unit, last_unit) over the images [begin, end).
-void sum_images(PaddedImages images, ReadableGradient gradient, const WeightSums& s, int64_t begin, int64_t end,
+void sum_images(PaddedImages images, const ReadableRows& gradient, const WeightSums& s, int64_t begin, int64_t end,
                 int64_t first_unit, int64_t last_unit, float* sums) {
   const int64_t pixel = s.groups * s.in, taps_w = static_cast<int64_t>(s.w.taps.size());
-  const int64_t rows_per_tile = std::max<int64_t>(1, kPixels / s.w.outputs);
+  const int64_t rows_per_tile = s.rows_per_tile();
   std::vector<int64_t> offsets(static_cast<size_t>(rows_per_tile));
   simd::Product product{.rows = s.in * (s.whole_rows() ? taps_w : 1),
                         .depth = s.w.outputs,
@@ -84,10 +88,10 @@ void sum_images(PaddedImages images, ReadableGradient gradient, const WeightSums
   for (int64_t first = begin; first < end; first += images.images_per_block()) {
     const int64_t count = std::min(images.images_per_block(), end - first);
     const float* block = images.block(first, count);
-    const float* gradients = gradient.block(first, count);
     const int64_t rows = count * s.h.outputs;
     for (int64_t row = 0; row < rows; row += rows_per_tile) {
       product.segments = std::min(rows_per_tile, rows - row);
+      const float* gradients = gradient.take(first * s.h.outputs + row, product.segments);
       for (int64_t i = 0; i < product.segments; ++i) {
         offsets[static_cast<size_t>(i)] =
             (row + i) / s.h.outputs * images.image_stride() + (row + i) % s.h.outputs * s.h.step * images.row_stride();
@@ -100,7 +104,7 @@ void sum_images(PaddedImages images, ReadableGradient gradient, const WeightSums
         product.columns = std::min(s.panel_columns(), s.out - column);
         product.a = block + (s.h.taps[kh] - s.h.begin()) * images.row_stride() + (s.w.taps[kw] - s.w.begin()) * pixel +
                     group * s.in;
-        product.b = gradients + row * s.w.outputs * gradient.pixel_stride() + group * s.out + column;
+        product.b = gradients + group * s.out + column;
         product.c = sums + (group * s.window() + taps) * s.in * s.columns() + column;
         simd::kernels().multiply(product);
       }
@@ -143,7 +147,7 @@ void direct_backward_weights(const Tensor& dy, const Tensor& x, const kernels::C
   const int64_t images = x.size(0);
   const PaddedImages padded(x, s.h, s.w, nullptr);
   ThreadScratch image_scratch(padded.scratch_floats());
-  ThreadScratch gradient_scratch(ReadableGradient(dy, s, nullptr).scratch_floats(padded.images_per_block()));
+  ThreadScratch gradient_scratch(ReadableRows(dy, s, nullptr).scratch_floats(s.rows_per_tile()));
   if (s.numel() <= kPrivateFloats) {
     const int64_t parts = std::min<int64_t>(thread_count(), images);
     const Tensor sums = Tensor::empty({parts, s.numel()});

@@ -44,7 +44,7 @@ class PaddedImages {
 
   /// Number of floats of scratch memory that `block` needs; 0 if it copies nothing.
   int64_t scratch_floats() const { return padded_ ? block_ * image_stride_ : 0; }
-  /// The number of images to process at a time so that they stay in the cache.
+  /// The number of images to process at a time so that what is read of them stays in the cache.
   int64_t images_per_block() const { return block_; }
   /// Returns pixel (h.begin(), w.begin()) of image `first`, valid until the next call. `count` is at most
   /// images_per_block().
