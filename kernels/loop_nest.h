@@ -3,6 +3,7 @@
 #include <array>
 
 #include "tern/core/tensor.h"
+#include "tern/kernels/layout.h"
 
 namespace tern::kernels {
 
@@ -80,7 +81,7 @@ struct LoopNest {
 /// The dimensions of `tensor` from slowest to fastest in its storage.
 inline std::array<int, Shape::kMaxRank> storage_order(const Tensor& tensor) {
   if (tensor.format() == MemoryFormat::channels_last) return {0, 2, 3, 1};
-  return {0, 1, 2, 3, 4, 5};
+  return kInOrder;
 }
 
 }  // namespace tern::kernels
