@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "tern/core/tensor.h"
 #include "tern/kernels/layout.h"
@@ -82,6 +83,24 @@ struct LoopNest {
 inline std::array<int, Shape::kMaxRank> storage_order(const Tensor& tensor) {
   if (tensor.format() == MemoryFormat::channels_last) return {0, 2, 3, 1};
   return kInOrder;
+}
+
+/// The nest over x, in its storage order, and over y, which has the rank of x, and extent 1 in the dimensions that are
+/// summed.
+inline LoopNest<2> sum_nest(const Tensor& x, const Tensor& y) {
+  return {x.shape(), storage_order(x), {strides_in(x, x.shape()), strides_in(y, x.shape())}};
+}
+/// The summed dimensions of such a nest, or the kept ones, as a nest of their own, for the first `Arrays` arrays.
+template <int Arrays>
+LoopNest<Arrays> dimensions_of(const LoopNest<2>& nest, bool summed) {
+  std::vector<int64_t> extents;
+  std::array<Strides, Arrays> steps{};
+  for (int d = 0; d < nest.depth; ++d) {
+    if ((nest.step[1][d] == 0) != summed) continue;
+    for (int a = 0; a < Arrays; ++a) steps[a][extents.size()] = nest.step[a][d];
+    extents.push_back(nest.extent[d]);
+  }
+  return {Shape(extents), kInOrder, steps};
 }
 
 }  // namespace tern::kernels

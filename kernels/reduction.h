@@ -5,7 +5,7 @@
 namespace tern::kernels {
 
 /// y = scale · sum of x over every dimension in which y has extent 1 and x has more. y has the rank and dtype of x and
-/// is row-major. Sums are accumulated in f32, or in f64 for f64.
+/// is row-major. Parts of a sum are added in f32, or in f64 for f64, and then their sums in f64.
 inline constinit Kernel<void(const Tensor& x, double scale, Tensor& y)> sum{"sum"};
 
 /// dx = 0 if y <= 0; otherwise dy, also if y is NaN. dx may be dy. sums [C] = the sums of dx [N, C] or [N, C, H, W]

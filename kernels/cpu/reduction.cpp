@@ -1,6 +1,7 @@
 #include "tern/kernels/reduction.h"
 
-#include "tern/kernels/cpu/column_sums.h"
+#include <algorithm>
+
 #include "tern/kernels/cpu/exponential.h"
 #include "tern/kernels/cpu/map.h"
 #include "tern/kernels/loop_nest.h"
@@ -10,7 +11,7 @@
 namespace tern::cpu {
 namespace {
 
-constexpr int64_t kRun = 4096;  // elements summed in f32 before the sums are added in f64
+constexpr int64_t kRun = 256;  // adjacent elements summed in f32 before the sums are added in f64
 
 /// Σ x over adjacent elements.
 template <class T>
@@ -25,79 +26,112 @@ double run_sum(const T* x, int64_t count) {
   return total;
 }
 
-/// The dimensions of x in storage order. Neighbours are joined if both are summed or both are kept. `regular` is true
-/// if summed and kept dimensions alternate, there are at most three, and the kept ones lie in y in the same order.
-struct Reduction {
-  Reduction(const Tensor& x, const Tensor& y)
-      : nest(x.shape(), kernels::storage_order(x),
-             {kernels::strides_in(x, x.shape()), kernels::strides_in(y, x.shape())}) {
-    regular = x.numel() > 0 && nest.depth <= 3;
-    int64_t dense = 1;
-    for (int d = nest.depth - 1; d >= 0 && regular; --d) {
-      regular = (sums(d) || nest.step[1][d] == dense) && (d == 0 || sums(d) != sums(d - 1));
-      if (!sums(d)) dense *= nest.extent[d];
-    }
-  }
-  bool sums(int d) const { return nest.step[1][d] == 0; }
-
-  kernels::LoopNest<2> nest;
-  bool regular;
-};
-
-/// Sums of adjacent elements: y[k] = Σ x[k, :] for `rows` rows.
-template <class T>
-void sum_rows(const T* x, int64_t rows, int64_t columns, float scale, T* y) {
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns));
-  parallel_vectorized(rows, grain, [=](int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row)
-      store(y + row, static_cast<float>(scale * run_sum(x + row * columns, columns)));
-  });
-}
-
 /// Sums all of x to one number: blocks in parallel, then their sums in order.
 template <class T>
-void sum_all(const T* x, int64_t count, float scale, T* y) {
-  const int64_t blocks = (count + kRun - 1) / kRun;
+void sum_all(const T* x, int64_t count, double scale, T* y) {
+  constexpr int64_t kBlock = 4096;
+  const int64_t blocks = (count + kBlock - 1) / kBlock;
   const Tensor partials = Tensor::empty({blocks}, {.dtype = DType::f64});
   double* partial = partials.data<double>();
-  parallel_vectorized(blocks, kGrain / kRun, [=](int64_t first, int64_t last) {
+  parallel_vectorized(blocks, kGrain / kBlock, [=](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block)
-      partial[block] = run_sum(x + block * kRun, std::min(kRun, count - block * kRun));
+      partial[block] = run_sum(x + block * kBlock, std::min(kBlock, count - block * kBlock));
   });
   double total = 0;
   for (int64_t block = 0; block < blocks; ++block) total += partial[block];
   store(y, static_cast<float>(scale * total));
 }
 
-/// y[k] = Σ over o and i of x[o, k, i].
+/// The dimensions of x that y keeps and those that are summed, each in the storage order of x.
+struct Reduction {
+  Reduction(const Tensor& x, const Tensor& y)
+      : kept(kernels::dimensions_of<2>(kernels::sum_nest(x, y), false)),
+        summed(kernels::dimensions_of<1>(kernels::sum_nest(x, y), true)) {}
+
+  /// The least number of outputs per thread, if each thread takes them in groups of `together`.
+  int64_t grain(int64_t together) const {
+    return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, summed.outer * summed.inner * together));
+  }
+
+  kernels::LoopNest<2> kept;
+  kernels::LoopNest<1> summed;
+};
+
+/// One output after the other, from the runs of adjacent elements that it sums.
 template <class T>
-void sum_around(const T* x, int64_t outer, int64_t kept, int64_t inner, float scale, T* y) {
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, outer * inner));
-  parallel_vectorized(kept, grain, [=](int64_t first, int64_t last) {
-    for (int64_t k = first; k < last; ++k) {
-      double total = 0;
-      for (int64_t o = 0; o < outer; ++o) total += run_sum(x + (o * kept + k) * inner, inner);
-      store(y + k, static_cast<float>(scale * total));
+void sum_runs(const T* x, const Reduction& reduction, double scale, T* y) {
+  const auto kept = reduction.kept;
+  const auto summed = reduction.summed;
+  const int64_t x_step = kept.inner_step(0), y_step = kept.inner_step(1);
+  parallel_vectorized(kept.outer * kept.inner, reduction.grain(1), [=](int64_t first, int64_t last) {
+    for (int64_t next = first; next < last;) {
+      const auto at = kept.offsets(next / kept.inner);
+      const int64_t begin = next % kept.inner, end = std::min(kept.inner, begin + last - next);
+      for (int64_t k = begin; k < end; ++k) {
+        double total = 0;
+        for (int64_t o = 0; o < summed.outer; ++o)
+          total += run_sum(x + at[0] + k * x_step + summed.offsets(o)[0], summed.inner);
+        store(y + at[1] + k * y_step, static_cast<float>(scale * total));
+      }
+      next += end - begin;
+    }
+  });
+}
+
+/// Neighbouring outputs side by side, if what they sum is not adjacent: 64 rows in f32, then their sums in f64.
+template <class T>
+void sum_columns(const T* x, const Reduction& reduction, double scale, T* y) {
+  constexpr int64_t kWidth = 64, kRows = 64;
+  const auto kept = reduction.kept;
+  const auto summed = reduction.summed;
+  const int64_t strips = (kept.inner + kWidth - 1) / kWidth, row_step = summed.inner_step(0);
+  const int64_t x_step = kept.inner_step(0), y_step = kept.inner_step(1);
+  const int64_t grain = reduction.grain(std::min(kWidth, kept.inner));
+  parallel_vectorized(kept.outer * strips, grain, [=](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const auto at = kept.offsets(i / strips);
+      const int64_t begin = i % strips * kWidth, width = std::min(kWidth, kept.inner - begin);
+      double total[kWidth] = {};
+      float partial[kWidth] = {};
+      int64_t added = 0;  // rows in `partial`
+      for (int64_t o = 0; o < summed.outer; ++o) {
+        const T* in = x + at[0] + begin * x_step + summed.offsets(o)[0];
+        for (int64_t left = summed.inner; left > 0;) {
+          const int64_t rows = std::min(left, kRows - added);
+          if (x_step == 1)
+            for (int64_t row = 0; row < rows; ++row, in += row_step) {
+#pragma omp simd
+              for (int64_t c = 0; c < width; ++c) partial[c] += load(in + c);
+            }
+          else
+            for (int64_t row = 0; row < rows; ++row, in += row_step)
+              for (int64_t c = 0; c < width; ++c) partial[c] += load(in + c * x_step);
+          left -= rows;
+          added += rows;
+          if (added < kRows) continue;
+          for (int64_t c = 0; c < width; ++c) total[c] += partial[c];
+          std::fill_n(partial, width, 0.0f);
+          added = 0;
+        }
+      }
+      T* out = y + at[1] + begin * y_step;
+      for (int64_t c = 0; c < width; ++c) store(out + c * y_step, static_cast<float>(scale * (total[c] + partial[c])));
     }
   });
 }
 
 void sum(const Tensor& x, double scale, Tensor& y) {
+  constexpr int64_t kShortRun = 16;  // shorter ones cost more than loads with a step
   const Reduction reduction(x, y);
-  const auto& extent = reduction.nest.extent;
-  const int depth = reduction.nest.depth;
-  if (!reduction.regular) return kernels::sum.on(Target::reference)(x, scale, y);
   visit_fast(x.dtype(), "sum", [&]<class T>(T) {
     const T* in = x.data<T>();
     T* out = y.data<T>();
-    const auto factor = static_cast<float>(scale);
-    const bool summed_last = reduction.sums(depth - 1), summed_first = reduction.sums(0);
-    if (depth == 1 && summed_last) return sum_all(in, extent[0], factor, out);
-    if (depth == 1) return sum_rows(in, extent[0], 1, factor, out);
-    if (depth == 2 && summed_last) return sum_rows(in, extent[0], extent[1], factor, out);
-    if (depth == 2) return column_sums(in, 1, extent[0], extent[1], factor, out);
-    if (summed_first && summed_last) return sum_around(in, extent[0], extent[1], extent[2], factor, out);
-    return column_sums(in, extent[0], extent[1], extent[2], factor, out);
+    if (y.numel() == 1)
+      sum_all(in, x.numel(), scale, out);
+    else if (reduction.summed.inner_step(0) == 1 && reduction.summed.inner >= kShortRun)
+      sum_runs(in, reduction, scale, out);
+    else
+      sum_columns(in, reduction, scale, out);
   });
 }
 

@@ -1,11 +1,8 @@
 #include "tern/kernels/cuda/reduction.h"
 
-#include <vector>
-
 #include "tern/kernels/cuda/map.h"
 #include "tern/kernels/cuda/operands.h"
 #include "tern/kernels/cuda/rows.h"
-#include "tern/kernels/layout.h"
 #include "tern/kernels/provide.h"
 #include "tern/kernels/reduction.h"
 
@@ -13,23 +10,6 @@ namespace tern::cuda {
 namespace {
 
 constexpr int64_t kMostBatch = 65535;  // the limit of a grid's third extent
-
-/// The summed dimensions of a nest, or the kept ones, as a nest of their own, for the first `Arrays` arrays.
-template <int Arrays>
-kernels::LoopNest<Arrays> dimensions_of(const kernels::LoopNest<2>& nest, bool summed) {
-  std::vector<int64_t> extents;
-  std::array<kernels::Strides, Arrays> steps{};
-  for (int d = 0; d < nest.depth; ++d) {
-    if ((nest.step[1][d] == 0) != summed) continue;
-    for (int a = 0; a < Arrays; ++a) steps[a][extents.size()] = nest.step[a][d];
-    extents.push_back(nest.extent[d]);
-  }
-  return {Shape(extents), kernels::kInOrder, steps};
-}
-
-kernels::LoopNest<2> nest_of(const Tensor& x, const Tensor& y) {
-  return {x.shape(), kernels::storage_order(x), {kernels::strides_in(x, x.shape()), kernels::strides_in(y, x.shape())}};
-}
 
 template <class T>
 struct Elements {
@@ -179,9 +159,9 @@ void broadcast_to(const Tensor& x, double scale, Tensor& y) {
 }  // namespace
 
 Summation::Summation(const char* operation, const Tensor& x, const Tensor& y)
-    : kept(dimensions_of<2>(nest_of(x, y), false), operation),
-      summed(dimensions_of<1>(nest_of(x, y), true), operation) {
-  const auto nest = nest_of(x, y);
+    : kept(kernels::dimensions_of<2>(kernels::sum_nest(x, y), false), operation),
+      summed(kernels::dimensions_of<1>(kernels::sum_nest(x, y), true), operation) {
+  const auto nest = kernels::sum_nest(x, y);
   const auto keeps = [&](int d) { return nest.step[1][d] != 0; };
   const int last = nest.depth - 1;
   width = nest.extent[last];

@@ -27,9 +27,9 @@ void sum(const Tensor& x, double scale, Tensor& y) {
   visit_floating(x.dtype(), "sum", [&]<class T>(T) {
     const T* in = x.data<T>();
     T* out = y.data<T>();
-    std::vector<wider_t<T>> sums(static_cast<size_t>(y.numel()));
-    for (int64_t i = 0; i < x.numel(); ++i) sums[in_y(i)] += in[in_x(i)];
-    for (int64_t i = 0; i < y.numel(); ++i) out[i] = static_cast<T>(static_cast<wider_t<T>>(scale) * sums[i]);
+    std::vector<double> sums(static_cast<size_t>(y.numel()));
+    for (int64_t i = 0; i < x.numel(); ++i) sums[in_y(i)] += static_cast<wider_t<T>>(in[in_x(i)]);
+    for (int64_t i = 0; i < y.numel(); ++i) out[i] = static_cast<T>(static_cast<wider_t<T>>(scale * sums[i]));
   });
 }
 

@@ -24,6 +24,21 @@ const ReductionCase kReductionCases[] = {
     {{5000, 3}, {1, 3}},  // in parts, as the next two
     {{3000, 64}, {1, 64}},
     {{3, 5000}, {3, 1}},
+    // Summed and kept dimensions alternate more often, or the kept ones of a channels-last input lie in another order.
+    {{2, 5, 3, 7}, {1, 5, 3, 7}},
+    {{2, 5, 3, 7}, {2, 5, 1, 7}},
+    {{2, 5, 3, 7}, {2, 5, 3, 1}},
+    {{2, 5, 3, 7}, {1, 5, 1, 7}},
+    {{2, 5, 3, 7}, {1, 5, 3, 1}},
+    {{2, 5, 3, 7}, {2, 1, 3, 1}},
+    {{3, 70, 2, 90}, {3, 1, 2, 1}},
+    {{3, 70, 2, 90}, {1, 70, 1, 90}},
+    {{6, 8, 2, 70, 2}, {6, 8, 1, 70, 1}},
+    {{2, 3, 2, 3, 2, 3}, {1, 3, 1, 3, 1, 3}},
+    {{2, 1, 3, 2, 1, 3, 2, 5}, {2, 1, 1, 2, 1, 3, 1, 5}},
+    {{0, 3}, {1, 3}},
+    {{3, 0, 2}, {3, 1, 2}},
+    {{2, 3, 0}, {1, 3, 0}},
 };
 
 }  // namespace
@@ -41,6 +56,13 @@ void add_reduction_cases(ParityTable& table) {
                        run(broadcast_to, x, 0.5, run.output(large));
                      }});
   }
+  table.push_back({&sum,
+                   "[1000, 2, 250, 2, 1] to [1, 2, 1, 2, 1]",
+                   [](Run& run) {
+                     const Tensor x = run.input({1000, 2, 250, 2, 1}, -0.5, 1);
+                     run(sum, x, 1, run.row_major_output({1, 2, 1, 2, 1}));
+                   },
+                   {.channels_last = false}});
   for (const Shape& shape : {Shape{5, 33}, {2, 5, 3, 7}, {3, 16, 40, 40}})
     for (const bool in_place : {false, true})
       table.push_back({&relu_backward_sums, to_string(shape) + (in_place ? " in place" : ""), [=](Run& run) {
