@@ -24,9 +24,9 @@ int64_t output_extent(int64_t input, int64_t kernel, int64_t stride, int64_t pad
 }
 
 int64_t pooled_extent(int64_t input, int64_t window, int64_t stride, int64_t padding, bool ceil_mode) {
-  const int64_t room = input + 2 * padding - window;
+  const int64_t room = input + 2 * padding - window + (ceil_mode ? stride - 1 : 0);
   if (room < 0) return 0;
-  int64_t extent = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  int64_t extent = room / stride + 1;
   if ((extent - 1) * stride >= input + padding) --extent;  // the last window would begin in the padding
   return extent;
 }

@@ -18,6 +18,8 @@ const PoolCase kPoolingCases[] = {
     {"3x3 overlapping", {2, 6, 9, 9}, {.window = 3}},
     {"3x3 overlapping, ceil", {2, 17, 8, 8}, {.window = 3, .ceil_mode = true}},
     {"3x3 padded", {2, 8, 7, 7}, {.window = 3, .padding = 1}},
+    {"3x3 over 2x2, ceil", {2, 9, 2, 2}, {.window = 3, .ceil_mode = true}},
+    {"4x4 over 3x3, counted, ceil", {1, 3, 3, 3}, {.window = 4, .ceil_mode = true, .count_include_pad = true}},
     {"3x3 padded, ceil", {1, 3, 6, 6}, {.window = 3, .padding = 1, .ceil_mode = true}},
     {"3x3 padded, counted", {2, 8, 7, 7}, {.window = 3, .padding = 1, .count_include_pad = true}},
     {"3x3 padded, counted, ceil",

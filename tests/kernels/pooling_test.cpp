@@ -51,6 +51,24 @@ TEST(AveragePool2d, CountsWhatLiesInside) {
   expect_values(dx, {1, 1, 1, 1, 1, 1, 1, 1, 1});
 }
 
+TEST(Pool2d, TakesAnInputSmallerThanTheWindowInCeilMode) {
+  const Tensor x = f64({1, 1, 2, 2}, {1, 2, 6, 3}), dy = f64({1, 1, 1, 1}, {8});
+  Tensor y = empty_f64(dy.shape()), where = Tensor::empty(dy.shape(), {.dtype = DType::u8}), dx = empty_f64(x.shape());
+  const PoolGeometry geometry{.window = 3, .ceil_mode = true};
+  max_pool2d(x, geometry, y, where);
+  expect_values(y, {6});
+  expect_values(where, {3});
+  max_pool2d_backward(dy, where, geometry, dx);
+  expect_values(dx, {0, 0, 8, 0});
+  for (const bool counts : {false, true}) {  // what ceil_mode adds never counts
+    const PoolGeometry averages{.window = 3, .ceil_mode = true, .count_include_pad = counts};
+    average_pool2d(x, averages, y);
+    expect_values(y, {3});
+    average_pool2d_backward(dy, averages, dx);
+    expect_values(dx, {2, 2, 2, 2});
+  }
+}
+
 TEST(AveragePool2d, IsPreciseOverLargeWindows) {
   if (!average_pool2d.has(Target::cpu)) GTEST_SKIP() << "the reference sums in f32";
   for (const MemoryFormat format : {MemoryFormat::row_major, MemoryFormat::channels_last}) {
@@ -70,6 +88,15 @@ TEST(Pool2d, FindsTheOutputShapeAsPyTorchDoes) {
   EXPECT_EQ(pool2d_output_shape({2, 3, 4, 4}, {.window = 2, .stride = 3, .padding = 1, .ceil_mode = true}),
             (Shape{2, 3, 2, 2}))
       << "a window that would begin in the padding is dropped";
+  EXPECT_EQ(pool2d_output_shape({2, 3, 2, 2}, {.window = 3, .ceil_mode = true}), (Shape{2, 3, 1, 1}))
+      << "a window that is larger than the input by less than the stride";
+  EXPECT_EQ(pool2d_output_shape({2, 3, 3, 9}, {.window = 4, .ceil_mode = true}), (Shape{2, 3, 1, 4}));
+  EXPECT_EQ(pool2d_output_shape({2, 3, 1, 1}, {.window = 4, .stride = 5, .padding = 1, .ceil_mode = true}),
+            (Shape{2, 3, 1, 1}));
+  EXPECT_EQ(message_of<Error>([] {
+              pool2d_output_shape({2, 3, 1, 1}, {.window = 3, .ceil_mode = true});
+            }),
+            "pool2d: window 3x3 does not fit into input [2, 3, 1, 1] with padding 0x0");
   EXPECT_EQ(message_of<Error>([] {
               pool2d_output_shape({2, 3, 4, 4}, {.window = 5});
             }),
