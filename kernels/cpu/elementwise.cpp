@@ -1,6 +1,7 @@
 #include "tern/kernels/elementwise.h"
 
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "tern/kernels/cpu/exponential.h"
@@ -111,22 +112,42 @@ void abs_backward(const Tensor& x, const Tensor& dy, Tensor& dx) {
   map("abs_backward", x, dy, dx, [](float v, float d) { return v > 0 ? d : v < 0 ? -d : 0.0f; });
 }
 
-// Squares are common and vectorise. Other powers are calls of the C library.
+/// v^0.5 as the C library has it: +0 for -0, and infinity for -infinity.
+float root(float v) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return v == -kInfinity ? kInfinity : std::sqrt(v + 0.0f);
+}
+
+/// Calls `body(raise)` with raise(v) = v^exponent. The exponents that are common, and one less for their gradients,
+/// vectorise. Others are calls of the C library.
+template <class Body>
+void with_power(float exponent, Body body) {
+  if (exponent == 0) return body([](float) { return 1.0f; });
+  if (exponent == 1) return body([](float v) { return v; });
+  if (exponent == 2) return body([](float v) { return v * v; });
+  if (exponent == 3) return body([](float v) { return v * v * v; });
+  if (exponent == 0.5f) return body([](float v) { return root(v); });
+  if (exponent == -0.5f) return body([](float v) { return 1.0f / root(v); });
+  if (exponent == -1) return body([](float v) { return 1.0f / v; });
+  // The inverse comes first, because a square would overflow sooner than the result underflows.
+  const auto square = [](float v) { return v * v; };
+  const auto cube = [](float v) { return v * v * v; };
+  if (exponent == -1.5f) return body([=](float v) { return cube(1.0f / root(v)); });
+  if (exponent == -2) return body([=](float v) { return square(1.0f / v); });
+  if (exponent == -3) return body([=](float v) { return cube(1.0f / v); });
+  body([exponent](float v) { return std::pow(v, exponent); });
+}
+
 void pow(const Tensor& x, double exponent, Tensor& y) {
-  if (exponent == 2)
-    map("pow", x, y, [](float v) { return v * v; });
-  else
-    map("pow", x, y, [power = static_cast<float>(exponent)](float v) { return std::pow(v, power); });
+  with_power(static_cast<float>(exponent), [&](auto raise) { map("pow", x, y, raise); });
 }
 
 void pow_backward(const Tensor& x, const Tensor& dy, double exponent, Tensor& dx) {
-  if (exponent == 0)
-    map("pow_backward", x, dx, [](float) { return 0.0f; });
-  else if (exponent == 2)
-    map("pow_backward", x, dy, dx, [](float v, float d) { return 2.0f * d * v; });
-  else
-    map("pow_backward", x, dy, dx,
-        [power = static_cast<float>(exponent)](float v, float d) { return d * power * std::pow(v, power - 1.0f); });
+  const auto power = static_cast<float>(exponent);
+  if (power == 0) return map("pow_backward", x, dx, [](float) { return 0.0f; });
+  with_power(power - 1, [&](auto raise) {
+    map("pow_backward", x, dy, dx, [=](float v, float d) { return d * power * raise(v); });
+  });
 }
 
 void clamp(const Tensor& x, kernels::Limits limits, Tensor& y) {

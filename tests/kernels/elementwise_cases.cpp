@@ -61,7 +61,7 @@ void add_elementwise_cases(ParityTable& table) {
                          const Tensor x = run.input(shape, -4, 4), dy = run.input(shape);
                          run(*kernel, x, dy, run.output(shape));
                        }});
-    for (const double exponent : {2.0, 0.0, -1.5, 3.0}) {
+    for (const double exponent : {2.0, 0.0, 1.0, -1.5, 3.0, 0.5, -0.5, -1.0, -2.0}) {
       const std::string power = name + join({" to the power of ", exponent});
       table.push_back(
           {&pow, power, [=](Run& run) { run(pow, run.input(shape, 0.5, 2), exponent, run.output(shape)); }});
@@ -109,6 +109,15 @@ void add_elementwise_cases(ParityTable& table) {
                      const Tensor y = run.given({9}, special), dy = run.input({9});
                      run(relu_backward, y, dy, run.output({9}));
                    }});
+  for (const double exponent : {0.0, 1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -1.5, -2.0}) {
+    const std::vector<float> bases{nan, infinity, -infinity, 0, -0.0f, 1, -1, 0.25f, -3};
+    const std::string name = join({"NaN, infinities, zeros and negative numbers to the power of ", exponent});
+    table.push_back({&pow, name, [=](Run& run) { run(pow, run.given({9}, bases), exponent, run.output({9})); }});
+    table.push_back({&pow_backward, name, [=](Run& run) {
+                       const Tensor x = run.given({9}, bases), dy = run.input({9});
+                       run(pow_backward, x, dy, exponent, run.output({9}));
+                     }});
+  }
   table.push_back({&accumulate, "row-major into the format under test", [](Run& run) {
                      const Shape shape{2, 5, 3, 7};
                      const Tensor x = run.input(shape).to(MemoryFormat::row_major);

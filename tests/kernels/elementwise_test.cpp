@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+#include <vector>
+
 #include "tests/support/message_of.h"
 #include "tests/support/values.h"
 
@@ -59,6 +63,38 @@ TEST(Elementwise, WritesInPlace) {
   expect_values(x, {2, -8});
   relu(x, x);
   expect_values(x, {2, 0});
+}
+
+/// Expects the same number, with the same sign, within a few units of rounding.
+void expect_same(float found, float expected) {
+  if (std::isnan(expected)) {
+    EXPECT_TRUE(std::isnan(found)) << found;
+    return;
+  }
+  EXPECT_EQ(std::signbit(found), std::signbit(expected)) << found << ", expected " << expected;
+  if (std::isinf(expected))
+    EXPECT_EQ(found, expected);
+  else
+    EXPECT_NEAR(found, expected, 1e-6 * std::abs(expected) + std::numeric_limits<float>::denorm_min());
+}
+
+TEST(Pow, IsThatOfTheStandardLibrary) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> bases{nan,   infinity, -infinity, 0,      -0.0f,  1,      -1,     0.3f,
+                                 -2.7f, 1e-6f,    -1e-6f,    1e-13f, 1e15f,  1e18f,  -1e18f, 1e20f,
+                                 1e25f, 3e38f,    1e-18f,    1e-20f, 1e-25f, 1e-36f, 3e-39f, -3e-39f};
+  const Shape shape{std::ssize(bases)};
+  const Tensor x = Tensor::from(shape, bases), dy = Tensor::full(shape, 1);
+  Tensor y = Tensor::empty(shape), dx = Tensor::empty(shape);
+  for (const float exponent : {0.0f, 1.0f, 2.0f, 3.0f, 0.5f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, 1.7f}) {
+    pow(x, exponent, y);
+    pow_backward(x, dy, exponent, dx);
+    for (size_t i = 0; i < bases.size(); ++i) {
+      SCOPED_TRACE(join({bases[i], " to the power of ", exponent}));
+      expect_same(y.span<float>()[i], std::pow(bases[i], exponent));
+      expect_same(dx.span<float>()[i], exponent == 0 ? 0 : exponent * std::pow(bases[i], exponent - 1));
+    }
+  }
 }
 
 TEST(Elementwise, AccumulatesAcrossFormats) {
