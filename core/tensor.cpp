@@ -163,8 +163,10 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
 
 Tensor Tensor::view(size_t offset, const Shape& shape, DType dtype, MemoryFormat format) const {
   const Tensor seen(storage_, byte_offset_ + offset, shape, dtype, format);
-  check(dtype_ == DType::u8 && offset % size_of(dtype) == 0 && offset + seen.bytes() <= bytes(), "view: ", shape,
-        " of ", dtype, " at byte ", offset, " of ", shape_, " of ", dtype_, ", expected a place in u8 that holds it");
+  const bool fits = offset <= bytes() && seen.bytes() <= bytes() - offset;
+  check(dtype_ == DType::u8 && fits && seen.byte_offset_ % size_of(dtype) == 0, "view: ", shape, " of ", dtype,
+        " at byte ", offset, " of ", shape_, " of ", dtype_, ", which begins at byte ", byte_offset_,
+        " of its storage, expected an aligned place in u8 that holds it");
   return seen;
 }
 

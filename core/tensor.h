@@ -87,7 +87,7 @@ class Tensor {
   /// Rows [begin, end) of the first dimension, sharing storage.
   Tensor slice(int64_t begin, int64_t end) const;
   /// The tensor whose elements are the bytes of this u8 tensor from `offset` on, sharing storage. Throws if they do not
-  /// fit there, or if `offset` is no multiple of an element's size.
+  /// fit there, or if their place in the storage is no multiple of an element's size.
   Tensor view(size_t offset, const Shape& shape, DType dtype, MemoryFormat format = MemoryFormat::row_major) const;
 
   Tensor clone() const;

@@ -48,6 +48,10 @@ TEST(Tensor, ViewsBytesAsTensors) {
   for (const auto& [offset, count] : {std::pair{24, 3}, {32, 1}, {2, 1}})
     EXPECT_THROW(bytes.view(static_cast<size_t>(offset), {count}, DType::f32), Error) << offset;
   EXPECT_THROW(floats.view(0, {1}, DType::f32), Error);
+  EXPECT_THROW(bytes.view(SIZE_MAX - 7, {2}, DType::f32), Error) << "offset + 8 is 0";
+  EXPECT_THROW(bytes.slice(1, 16).view(0, {2}, DType::f32), Error) << "not aligned";
+  bytes.fill(3);
+  EXPECT_EQ(bytes.slice(1, 16).view(3, {1}, DType::f32).raw_data(), bytes.slice(4, 8).raw_data());
 }
 
 TEST(Tensor, KeepsLogicalOrderInEveryFormat) {
