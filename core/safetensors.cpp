@@ -18,6 +18,7 @@
 #include "tern/core/atomic_file.h"
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 
 namespace tern::detail {
 
@@ -314,9 +315,28 @@ std::span<std::byte> bytes_of(const Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()};
 }
 
+/// Throws Error if no reader finds the tensor again under this name.
+void check_writable(const std::string& name, const Tensor& tensor) {
+  const auto check_tensor = [&](bool condition, std::string_view expected) {
+    if (!condition) fail({"write_safetensors: tensor '", escaped(name), "', expected ", expected});
+  };
+  check_tensor(tensor.defined(), "one with elements");
+  check_tensor(name != "__metadata__", "another name: the format keeps this one");
+  bool is_utf8 = true;
+  try {
+    nlohmann::json(name).dump();
+  } catch (const nlohmann::json::type_error&) {
+    is_utf8 = false;
+  }
+  check_tensor(is_utf8, "a name in UTF-8");
+}
+
 SafetensorsHeader lay_out(const StateDict& tensors, const Metadata& metadata) {
   SafetensorsHeader header{.entries = {}, .metadata = metadata};
-  for (const auto& [name, tensor] : tensors) header.entries.push_back({name, tensor.dtype(), tensor.shape(), 0, 0});
+  for (const auto& [name, tensor] : tensors) {
+    check_writable(name, tensor);
+    header.entries.push_back({name, tensor.dtype(), tensor.shape(), 0, 0});
+  }
   std::vector<SafetensorsEntry*> order;
   for (auto& entry : header.entries) order.push_back(&entry);
   std::ranges::stable_sort(order, std::greater(), [](auto* entry) { return size_of(entry->dtype); });
@@ -412,6 +432,8 @@ std::string write_safetensors(const std::filesystem::path& path, const StateDict
   const SafetensorsHeader header = lay_out(tensors, metadata);
   const std::string text = detail::format_header(header);
   const uint64_t length = text.size();
+  check(length <= detail::kMaxHeaderBytes, "write_safetensors: ", path.string(), ": a header of ", length,
+        " bytes, expected at most ", detail::kMaxHeaderBytes);
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(bytes_of(text));

@@ -19,8 +19,9 @@ struct SafetensorsFile {
 
 /// Writes `tensors` atomically (see AtomicFile), each row-major. The widest element types come first in the data, so
 /// that each tensor is aligned. Adds the metadata entry "crc32c": the CRC-32C of the whole file in eight hexadecimal
-/// digits, computed with "00000000" in their place. Returns these digits. Throws Error if `metadata` has an entry
-/// "crc32c".
+/// digits, computed with "00000000" in their place. Returns these digits. Throws Error, and leaves an older file as
+/// it is, if `metadata` has an entry "crc32c", or a tensor is undefined, has the name "__metadata__" or a name that is
+/// not UTF-8, or if the names are too many for the format.
 std::string write_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                               const Metadata& metadata = {});
 

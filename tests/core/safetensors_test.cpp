@@ -159,6 +159,26 @@ TEST(Safetensors, RefusesANameThatIsThereTwice) {
             "9: 'b' is there twice, expected each name once");
 }
 
+TEST(Safetensors, KeepsTheOldFileIfANameCannotBeWritten) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "f";
+  const Tensor one = Tensor::full({1}, 1);
+  write_safetensors(file, one_of_each());
+  const std::string old = read_file(file);
+  const std::pair<StateDict::Entry, const char*> table[] = {
+      {{"__metadata__", one}, "tensor '__metadata__', expected another name: the format keeps this one"},
+      {{"a\xff", one}, "tensor 'a\\xff', expected a name in UTF-8"},
+      {{"unset", Tensor()}, "tensor 'unset', expected one with elements"}};
+  for (const auto& [entry, message] : table) {
+    StateDict state;
+    state.add("a\xc3\xa9", one);
+    state.add(entry.first, entry.second);
+    EXPECT_EQ(message_of<Error>([&, &added = state] { write_safetensors(file, added); }),
+              join({"write_safetensors: ", message}));
+    EXPECT_EQ(read_file(file), old);
+  }
+}
+
 /// The processor time in which `count` tensors are written and read. A busy machine does not add to it.
 double seconds_for(int64_t count) {
   const TemporaryFolder folder;
