@@ -326,8 +326,15 @@ Variable concat(std::span<const Variable> inputs, int dimension) {
   const auto is_vector = [](const Variable& x) { return x.shape().rank() == 1; };
   std::vector<Variable> parts;
   if (!std::ranges::all_of(inputs, is_vector)) std::ranges::remove_copy_if(inputs, std::back_inserter(parts), none);
-  return apply_list(Concat{.dimension = dimension, .shapes = {}},
-                    parts.empty() ? inputs : std::span<const Variable>(parts));
+  std::span<const Variable> rest = parts.empty() ? inputs : std::span<const Variable>(parts);
+  if (rest.size() <= Needs::kMaxInputs) return apply_list(Concat{.dimension = dimension, .shapes = {}}, rest);
+  std::vector<Variable> joined;
+  while (!rest.empty()) {
+    const auto some = rest.first(std::min(rest.size(), Needs::kMaxInputs));
+    joined.push_back(concat(some, dimension));
+    rest = rest.subspan(some.size());
+  }
+  return concat(joined, dimension);
 }
 Variable concat(std::initializer_list<Variable> inputs, int dimension) {
   return concat(std::span(inputs.begin(), inputs.size()), dimension);

@@ -176,6 +176,21 @@ TEST(Shapes, ConcatTakesVectorsOfNothing) {
   expect_same(concat({none, none}, 0), Variable(empty_f64({0})));
 }
 
+TEST(Shapes, ConcatAndStackTakeManyInputsWithGradients) {
+  std::vector<Variable> inputs;
+  for (uint32_t i = 0; i < 100; ++i) inputs.push_back(random({2, 3}, i));
+  const auto of = [](const Variable& x) { return Variable(x.gradient()); };
+  const Variable weights = test::random_tensor({2, 100, 3}, 200);
+  const Variable stacked = stack(inputs, 1);
+  expect_same(stacked, reshape(concat(inputs, 1), {2, 100, 3}));
+  sum(stacked * weights).backward();
+  for (int64_t i = 0; i < 100; ++i) {
+    const Variable& x = inputs[static_cast<size_t>(i)];
+    expect_same(squeeze(slice(stacked, 1, i, i + 1), 1), x);
+    expect_same(of(x), squeeze(slice(weights, 1, i, i + 1), 1));
+  }
+}
+
 TEST(Shapes, LayerNormTakesParametersOfAnyFormat) {
   const Variable x = random({1, 2, 3, 2}), gamma = random({1, 2, 3, 2}, 1), beta = random({1, 2, 3, 2}, 2);
   const auto channels_last = [](const Variable& v) { return Variable(v.value().to(MemoryFormat::channels_last)); };
