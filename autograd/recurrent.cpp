@@ -192,18 +192,27 @@ LstmOutput lstm(const Variable& x, const LstmWeights& weights, const LstmState& 
   check(fits, "lstm: input of shape ", shape, ", weights of shapes ", input, " and ", recurrent,
         ", expected [T, N, I], [4·H, I] and [4·H, R]");
   const int64_t steps = shape[0], batch = shape[1], width = input[0] / 4, outputs = recurrent[1];
-  const auto check_shape = [](const char* what, const Variable& found, const Shape& expected) {
-    check(!found.value().defined() || found.shape() == expected, "lstm: ", what, " of shape ", found.shape(),
-          ", expected ", expected);
+  const DType dtype = x.value().dtype(), weight_dtype = parameter_dtype(dtype);
+  check(is_floating(dtype), "lstm: input is ", dtype, ", expected f32, f64 or bf16");
+  const auto check_dtype = [&](const char* what, const Variable& found, DType expected) {
+    check(!found.defined() || found.value().dtype() == expected, "lstm: ", what, " is ", found.value().dtype(),
+          " beside input of ", dtype, ", expected ", expected);
   };
+  const auto check_fits = [&](const char* what, const Variable& found, const Shape& expected, DType type) {
+    check(!found.defined() || found.shape() == expected, "lstm: ", what, " of shape ", found.shape(), ", expected ",
+          expected);
+    check_dtype(what, found, type);
+  };
+  check_dtype("input weight", weights.input, weight_dtype);
+  check_dtype("recurrent weight", weights.recurrent, weight_dtype);
   const bool projected = weights.projection.value().defined();
   check(projected || outputs == width, "lstm: recurrent weight of shape ", recurrent, ", expected [", 4 * width, ", ",
         width, "] without a projection");
-  check_shape("bias", weights.bias, {4 * width});
-  check_shape("projection", weights.projection, {outputs, width});
-  check_shape("peepholes", weights.peepholes, {3, width});
-  check_shape("initial hidden state", initial.hidden, {batch, outputs});
-  check_shape("initial cell", initial.cell, {batch, width});
+  check_fits("bias", weights.bias, {4 * width}, weight_dtype);
+  check_fits("projection", weights.projection, {outputs, width}, weight_dtype);
+  check_fits("peepholes", weights.peepholes, {3, width}, weight_dtype);
+  check_fits("initial hidden state", initial.hidden, {batch, outputs}, dtype);
+  check_fits("initial cell", initial.cell, {batch, width}, dtype);
   const auto state = [&](const Variable& given, int64_t extent) {
     return given.value().defined() ? given : expand(number(0, x), {batch, extent});
   };
