@@ -113,6 +113,7 @@ struct Select {
   Tensor forward(const Tensor& a, const Tensor& b) {
     check(mask.get().defined() && mask.dtype() == DType::u8, "select: mask of ",
           mask.get().defined() ? to_string(mask.dtype()) : "no tensor", ", expected u8");
+    check(b.defined(), "select: the third argument is undefined, expected a tensor");
     check(a.dtype() == b.dtype(), "select: elements are ", a.dtype(), " in ", a.shape(), " and ", b.dtype(), " in ",
           b.shape(), ", expected one dtype");
     a_shape = a.shape();

@@ -24,6 +24,8 @@ TEST(Errors, NameTheOperationAndBothShapes) {
       {[] { zeros({2}) + Variable(); }, "add: an operand is undefined, expected a tensor"},
       {[] { 2 / Variable(); }, "number: `like` is undefined, expected a tensor"},
       {[] { select({}, zeros({2}), zeros({2})); }, "select: mask of no tensor, expected u8"},
+      {[] { select(Tensor::zeros({2}, {DType::u8}), zeros({2}), {}); },
+       "select: the third argument is undefined, expected a tensor"},
       {[] {
          mean(integers({1, 2}));
        },
