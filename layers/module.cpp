@@ -186,4 +186,13 @@ void Module::zero_gradients() {
   for (const auto& [name, parameter] : parameters()) parameter->zero_gradient();
 }
 
+EvaluationMode::EvaluationMode(Module& model) {
+  for (const auto& [name, module] : model.modules()) was_training_.emplace_back(module, module->training());
+  model.set_training(false);
+}
+
+EvaluationMode::~EvaluationMode() {
+  for (const auto& [module, training] : was_training_) module->set_training(training);
+}
+
 }  // namespace tern

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tern/autograd/parameter.h"
@@ -207,17 +208,17 @@ class InputParallel {
   virtual void add_over_ranks(SumOverRanks sum) = 0;
 };
 
-/// While one lives, a module and all below are in evaluation mode. Then they go back to the mode of the module.
+/// While one lives, a module and all below are in evaluation mode. Then each goes back to its own mode. The module must
+/// not get or lose submodules meanwhile.
 class EvaluationMode {
  public:
-  explicit EvaluationMode(Module& model) : model_(model), was_training_(model.training()) { model.set_training(false); }
-  ~EvaluationMode() { model_.set_training(was_training_); }
+  explicit EvaluationMode(Module& model);
+  ~EvaluationMode();
   EvaluationMode(const EvaluationMode&) = delete;
   EvaluationMode& operator=(const EvaluationMode&) = delete;
 
  private:
-  Module& model_;
-  bool was_training_;
+  std::vector<std::pair<Module*, bool>> was_training_;  ///< parents first
 };
 
 }  // namespace tern

@@ -290,5 +290,23 @@ TEST(Dropout, DrawsBySeedStepLayerAndSampleAlone) {
   EXPECT_EQ(layers(ones).value().to_vector<float>(), ones.to_vector<float>());
 }
 
+TEST(EvaluationMode, GivesEachModuleItsOwnModeBack) {
+  Network net;
+  net.blocks.set_training(false);
+  net.blocks.modules().back().module->set_training(true);
+  const auto modes = [&] {
+    std::vector<bool> found;
+    for (const auto& [name, module] : net.modules()) found.push_back(module->training());
+    return found;
+  };
+  const auto before = modes();
+  EXPECT_EQ(std::ranges::count(before, false), 3) << "blocks and its first two layers";
+  {
+    const EvaluationMode mode(net);
+    EXPECT_EQ(std::ranges::count(modes(), true), 0);
+  }
+  EXPECT_EQ(modes(), before);
+}
+
 }  // namespace
 }  // namespace tern
