@@ -5,7 +5,8 @@
 namespace tern {
 
 /// In training, sets elements to 0 with a probability and scales up the rest. In evaluation, returns x. The draws
-/// depend only on the seed, the step, the sample and the number of this layer; `begin_step` gives them.
+/// depend only on the seed, the step, the sample and the number of this layer, which `begin_step` gives, and on how
+/// many calls in training came before in the step. So a model may call one Dropout, or be called, several times a step.
 class Dropout final : public Layer {
  public:
   struct Options {
@@ -20,6 +21,7 @@ class Dropout final : public Layer {
   double probability_;
   StepContext context_;
   uint32_t number_ = 0;
+  uint32_t calls_ = 0;  ///< in training since `begin_step`
 };
 
 }  // namespace tern

@@ -276,6 +276,7 @@ TEST(Dropout, DrawsBySeedStepLayerAndSampleAlone) {
 
   layers.begin_step({.seed = 1, .step = 4, .samples = samples({5, 6, 7})});
   const auto first = layers(ones).value().to_vector<float>();
+  layers.begin_step({.seed = 1, .step = 4, .samples = samples({5, 6, 7})});
   EXPECT_EQ(layers(ones).value().to_vector<float>(), first);
   layers.begin_step({.seed = 1, .step = 4, .samples = samples({7, 5, 6})});
   const auto moved = layers(ones).value().to_vector<float>();
@@ -288,6 +289,29 @@ TEST(Dropout, DrawsBySeedStepLayerAndSampleAlone) {
   EXPECT_NEAR(static_cast<double>(kept) / 3000, 9.0 / 16, 0.04);
   layers.set_training(false);
   EXPECT_EQ(layers(ones).value().to_vector<float>(), ones.to_vector<float>());
+}
+
+// A model runs twice in a step in SimCSE and R-Drop, and many models share one dropout.
+TEST(Dropout, DrawsAnewForEachCallInAStep) {
+  Dropout layer({.probability = 0.25});
+  const Tensor ones = Tensor::full({2, 1000}, 1), samples = Tensor::from<int64_t>({2}, {5, 6});
+  const StepContext context = {.seed = 1, .step = 4, .samples = samples};
+  const auto drawn = [&] { return layer(ones).value().to_vector<float>(); };
+  layer.begin_step(context);
+  const auto first = drawn();
+  {
+    const EvaluationMode mode(layer);
+    EXPECT_EQ(drawn(), ones.to_vector<float>());
+  }
+  const auto second = drawn();
+  EXPECT_EQ(first,
+            dropout(ones, samples, {.seed = 1, .step = 4, .layer = 0, .probability = 0.25}).value().to_vector<float>());
+  int both = 0;
+  for (size_t i = 0; i < first.size(); ++i) both += first[i] > 0 && second[i] > 0;
+  EXPECT_NEAR(both / 2000.0, 9.0 / 16, 0.04) << "the calls draw independently";
+  layer.begin_step(context);
+  EXPECT_EQ(drawn(), first);
+  EXPECT_EQ(drawn(), second) << "the call in evaluation does not count";
 }
 
 TEST(EvaluationMode, GivesEachModuleItsOwnModeBack) {
