@@ -109,7 +109,7 @@ Initializer dirac(int64_t groups) {
 
 Initializer default_weight() { return kaiming_uniform({.slope = std::sqrt(5.0)}); }
 Initializer default_bias(const Shape& weight_shape) {
-  const double bound = 1 / std::sqrt(fans(weight_shape).in);
+  const double in = fans(weight_shape).in, bound = in > 0 ? 1 / std::sqrt(in) : 0;
   return uniform(-bound, bound);
 }
 

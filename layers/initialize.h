@@ -36,7 +36,7 @@ Initializer dirac(int64_t groups = 1);
 
 /// PyTorch's default for weights of Linear and Conv2d: uniform in ±1/√fan_in.
 Initializer default_weight();
-/// The same for the bias that belongs to weights of `weight_shape`.
+/// The same for the bias that belongs to weights of `weight_shape`; 0 if they have no inputs.
 Initializer default_bias(const Shape& weight_shape);
 
 }  // namespace tern

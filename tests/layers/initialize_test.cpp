@@ -77,6 +77,12 @@ TEST(Initialize, DrawsThePartsOfTheWholeTensor) {
   }
 }
 
+TEST(Initialize, ABiasWithoutInputsIsZero) {
+  const Tensor bias = Tensor::empty({3});
+  default_bias({3, 0})(bias, RandomStream({}));
+  EXPECT_EQ(bias.to_vector<float>(), std::vector<float>(3, 0.0f));
+}
+
 TEST(Initialize, FillsWithAConstant) {
   const Tensor bias = Tensor::empty({3}, {DType::f64});
   constant(0.1)(bias, RandomStream({}));
