@@ -41,7 +41,11 @@ double xavier_variance(const Shape& shape, double gain) {
 }
 
 void fill_uniform(const TensorPart& tensor, const RandomStream& random, double low, double high) {
-  fill_each(tensor, [&](uint64_t i) { return static_cast<float>(low + (high - low) * random.uniform(i)); });
+  const auto limit = static_cast<float>(high);
+  fill_each(tensor, [&](uint64_t i) {
+    const auto draw = static_cast<float>(low + (high - low) * random.uniform(i));
+    return draw == limit && draw >= high ? std::nextafter(limit, static_cast<float>(low)) : draw;  // it was rounded up
+  });
 }
 void fill_uniform(const TensorPart& tensor, const RandomStream& random, double variance) {
   const double bound = std::sqrt(3 * variance);

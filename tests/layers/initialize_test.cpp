@@ -77,6 +77,18 @@ TEST(Initialize, DrawsThePartsOfTheWholeTensor) {
   }
 }
 
+TEST(Initialize, UniformDrawsStayBelowTheUpperBound) {
+  // The floats above 2^24 are 2 apart, so half of the draws round up to `high`.
+  const double low = 0x1p24, high = 0x1p24 + 2;
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = Tensor::empty({64}, {dtype});
+    uniform(low, high)(x, RandomStream({.seed = 1}));
+    for (const double value : x.to_vector<double>()) EXPECT_EQ(value, low);
+    uniform(3, 3)(x, RandomStream({.seed = 1}));
+    for (const double value : x.to_vector<double>()) EXPECT_EQ(value, 3);
+  }
+}
+
 TEST(Initialize, ABiasWithoutInputsIsZero) {
   const Tensor bias = Tensor::empty({3});
   default_bias({3, 0})(bias, RandomStream({}));
