@@ -10,7 +10,10 @@ namespace tern {
 ParameterAverage::ParameterAverage(std::vector<NamedParameter> parameters, double decay)
     : parameters_(std::move(parameters)), decay_(decay), updates_(Tensor::zeros({}, {.dtype = DType::i64})) {
   check(decay >= 0 && decay < 1, "average: decay ", decay, ", expected [0, 1)");
-  for (const auto& [name, parameter] : parameters_) averages_.push_back(parameter->value().clone());
+  for (const NamedParameter& named : parameters_) {
+    check_has_value("average", named);
+    averages_.push_back(named.parameter->value().clone());
+  }
 }
 
 void ParameterAverage::update() {

@@ -14,7 +14,7 @@ namespace tern {
 /// a time.
 class ParameterAverage {
  public:
-  /// `decay` is in [0, 1), for example 0.9999; otherwise throws.
+  /// `decay` is in [0, 1), for example 0.9999; otherwise throws. Throws if a parameter has no value yet.
   ParameterAverage(std::vector<NamedParameter> parameters, double decay);
 
   /// Call `update` after each optimizer step. It calls `begin_update`, then `issue_update`. `issue_update` can be

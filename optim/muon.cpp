@@ -65,8 +65,10 @@ class MuonRule final : public StepRule {
 
   void check_group(const ParameterGroup& group) const override {
     check_momentum(group.settings.momentum.value_or(0));
-    for (const auto& [name, parameter] : group.parameters)
-      check(parameter->value().rank() >= 2, "muon: '", name, "' is ", parameter->value().shape(),
+    for (const NamedParameter& named : group.parameters) {
+      check_has_value("muon", named);
+      const Shape& shape = named.parameter->value().shape();
+      check(shape.rank() >= 2, "muon: '", named.name, "' is ", shape,
             ", expected a matrix or filters; give the group of vectors another rule");
   }
   std::vector<std::string> state_names(const GroupSettings&) const override { return {"momentum"}; }

@@ -20,6 +20,11 @@ void StepNumber::set(double value, Device device) {
   value_ = value;
 }
 
+void check_has_value(const char* who, const NamedParameter& named) {
+  check(named.parameter->value().defined(), who, ": '", named.name,
+        "' has no value yet; call initialize(seed) on the model first");
+}
+
 std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& parameters,
                                              std::span<const GroupRule> rules) {
   std::vector<ParameterGroup> groups;
@@ -205,8 +210,14 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdat
     for (auto& slot : groups_[i].slots) {
       const auto& parameter = *slot.named.parameter;
       const Tensor& w = parameter.value();
+      const auto check_dtype = [&] {
+        const bool fits = w.dtype() == (updates[i].empty() ? w : updates[i].front().w).dtype();
+        check((w.dtype() == DType::f32 || w.dtype() == DType::f64) && fits, "optimizer: '", slot.named.name, "' is ",
+              w.dtype(), ", expected f32 or f64, the same in the whole group");
+      };
       const RowGradient& gradient = parameter.row_gradient();
       if (gradient.defined() && group.settings.rule->by_rows()) {
+        check_dtype();
         prepare_state(group, slot);
         updates[i].push_back({rows_of(w, gradient.rows), gradient.values, rows_of(slot.state[0], gradient.rows),
                               rows_of(slot.state[1], gradient.rows), slot.steps});
@@ -218,8 +229,11 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdat
                          group.settings.rule->takes_narrow();
       if (!taken) g = parameter.gradient();
       if (!g.defined()) continue;
+      check_dtype();
       check(g.shape() == w.shape(), "optimizer: the gradient of '", slot.named.name, "' is ", g.shape(),
             ", the parameter ", w.shape());
+      check(taken || g.dtype() == w.dtype(), "optimizer: the gradient of '", slot.named.name, "' is ", g.dtype(),
+            ", the parameter ", w.dtype());
       prepare_state(group, slot);
       if (g.format() != w.format())
         g = conversions.emplace_back(kernels::Conversion{g, Tensor::empty(w.shape(), w.options())}).y;

@@ -50,6 +50,9 @@ class StepNumber {
 inline constexpr std::string_view kStepState = "step";
 
 class StepRule;
+/// Throws an Error that begins with `who` if the parameter has no value yet.
+void check_has_value(const char* who, const NamedParameter& named);
+
 
 /// Settings that a group of parameters has of its own. Those that are unset are the optimizer's.
 struct GroupSettings {

@@ -141,6 +141,14 @@ TEST(Muon, GoesOnFromItsStateBitForBit) {
   EXPECT_EQ(resumed.values(), whole.values());
 }
 
+TEST(Muon, NamesAParameterWithoutAValue) {
+  Parameter w;
+  EXPECT_EQ(message_of<Error>([&] {
+              Muon({{"fc.weight", &w}}, {});
+            }),
+            "muon: 'fc.weight' has no value yet; call initialize(seed) on the model first");
+}
+
 TEST(Muon, LeavesVectorsToAnotherRule) {
   TwoParameters model, vectors;
   EXPECT_EQ(message_of<Error>([&] { Muon(model.parameters(), {}); }),

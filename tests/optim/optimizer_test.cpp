@@ -330,6 +330,20 @@ TEST(Optimizer, RefusesWhatMakesNoSense) {
   model.a.set_gradient(Tensor::zeros({4}, {.dtype = DType::f64}));
   EXPECT_EQ(message_of<Error>([&] { optimizer.step(); }),
             "optimizer: the gradient of 'a' is [4], the parameter [1, 4]");
+  model.a.set_gradient(Tensor::zeros({1, 4}, {.dtype = DType::bf16}));
+  EXPECT_EQ(message_of<Error>([&] { optimizer.step(); }), "optimizer: the gradient of 'a' is bf16, the parameter f64");
+}
+
+TEST(Optimizer, TakesOneWideDTypeInAGroup) {
+  TwoParameters model;
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    model.set_gradients(0);
+    model.b.set_value(model.b.value().to(dtype));
+    model.b.set_gradient(Tensor::zeros({2}, {.dtype = dtype}));
+    Sgd optimizer(model.parameters(), {});
+    EXPECT_EQ(message_of<Error>([&] { optimizer.step(); }),
+              join({"optimizer: 'b' is ", dtype, ", expected f32 or f64, the same in the whole group"}));
+  }
 }
 
 /// Filters and a vector on a device. Their gradients come in a format that an operation chose.
