@@ -79,6 +79,7 @@ class MuonRule final : public StepRule {
   void update(std::span<const ParameterUpdate> updates, const Step& step) const override {
     for (const ParameterUpdate& update : updates) {
       Tensor w = update.w;
+      if (update.w.numel() == 0) continue;
       const int64_t rows = w.size(0);
       if (options_.normalizes_weights) {
         set_norm(w, std::sqrt(static_cast<double>(rows)));

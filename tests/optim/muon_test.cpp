@@ -141,6 +141,16 @@ TEST(Muon, GoesOnFromItsStateBitForBit) {
   EXPECT_EQ(resumed.values(), whole.values());
 }
 
+TEST(Muon, LeavesParametersWithoutElementsAlone) {
+  for (const Shape& shape : {Shape{0, 4}, Shape{4, 0}, Shape{0, 3, 2, 2}}) {
+    Parameter w;
+    w.set_value(Tensor::empty(shape));
+    w.set_gradient(Tensor::empty(shape));
+    Muon({{"w", &w}}, {.normalizes_weights = true}).step();
+    EXPECT_EQ(w.value().shape(), shape);
+  }
+}
+
 TEST(Muon, NamesAParameterWithoutAValue) {
   Parameter w;
   EXPECT_EQ(message_of<Error>([&] {
