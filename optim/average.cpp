@@ -32,6 +32,7 @@ void ParameterAverage::begin_update() {
 
 void ParameterAverage::issue_update() {
   check_swapped_out("updated");
+  check_shapes();
   std::vector<kernels::ParameterUpdate> updates;
   updates.reserve(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i)
@@ -43,7 +44,18 @@ void ParameterAverage::check_swapped_out(const char* found) const {
   check(!swapped_, "average: ", found, " while swapped in, expected to be swapped out first");
 }
 
+void ParameterAverage::check_shapes() const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& [name, parameter] = parameters_[i];
+    const Tensor &value = parameter->value(), &average = averages_[i];
+    check(value.shape() == average.shape() && value.dtype() == average.dtype(), "average: '", name, "' is now ",
+          value.dtype(), " ", value.shape(), ", its average ", average.dtype(), " ", average.shape(),
+          "; make a new average of the changed model");
+  }
+}
+
 void ParameterAverage::swap() {
+  check_shapes();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor value = parameters_[i].parameter->value();
     parameters_[i].parameter->set_value(averages_[i]);

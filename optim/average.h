@@ -18,7 +18,8 @@ class ParameterAverage {
   ParameterAverage(std::vector<NamedParameter> parameters, double decay);
 
   /// Call `update` after each optimizer step. It calls `begin_update`, then `issue_update`. `issue_update` can be
-  /// recorded, as Optimizer::issue_step can. All three throw if the averages are swapped in.
+  /// recorded, as Optimizer::issue_step can. All three throw if the averages are swapped in. `issue_update` and `swap`
+  /// throw, and change nothing, if a parameter has another shape or dtype than at construction.
   void update();
   void begin_update();
   void issue_update();
@@ -32,6 +33,7 @@ class ParameterAverage {
 
  private:
   void check_swapped_out(const char* found) const;
+  void check_shapes() const;
 
   std::vector<NamedParameter> parameters_;
   std::vector<Tensor> averages_;

@@ -5,6 +5,7 @@
 #include "tern/core/error.h"
 #include "tests/optim/two_parameters.h"
 #include "tests/support/cuda.h"
+#include "tests/support/message_of.h"
 
 namespace tern {
 namespace {
@@ -41,6 +42,25 @@ TEST(ParameterAverage, SwapsInAndOut) {
   EXPECT_EQ(average.state().at("updates").item(), 0);
   EXPECT_EQ(model.values(), trained);
   EXPECT_EQ(model.b.value().raw_data(), changed.raw_data());
+}
+
+TEST(ParameterAverage, NamesAParameterThatItCannotAverage) {
+  Parameter w, unset;
+  EXPECT_EQ(message_of<Error>([&] {
+              ParameterAverage({{"unset", &unset}}, 0.5);
+            }),
+            "average: 'unset' has no value yet; call initialize(seed) on the model first");
+  set(w, 1);
+  ParameterAverage average({{"w", &w}}, 0.5);
+  for (const Tensor& changed : {Tensor::full({16}, 9, {.dtype = DType::f64}), Tensor::full({2}, 9)}) {
+    w.set_value(changed);
+    const std::string message = join({"average: 'w' is now ", changed.dtype(), " ", changed.shape(),
+                                      ", its average f64 [2]; make a new average of the changed model"});
+    EXPECT_EQ(message_of<Error>([&] { average.update(); }), message);
+    EXPECT_EQ(message_of<Error>([&] { average.swap(); }), message);
+    EXPECT_EQ(w.value().raw_data(), changed.raw_data());
+  }
+  EXPECT_EQ(average.state().at("average.w").to_vector<double>(), (std::vector<double>{1, 1}));
 }
 
 TEST(ParameterAverage, GoesOnFromItsStateBitForBit) {
