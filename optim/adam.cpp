@@ -42,8 +42,11 @@ Adam::Adam(std::vector<NamedParameter> parameters, const Options& options)
     : Adam(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
 
 Adam::Adam(const std::vector<ParameterGroup>& groups, const Options& options)
-    : Optimizer(groups, options.lr, options.weight_decay, rule(options)) {}
+    : Optimizer(groups, options.lr, options.weight_decay, std::make_shared<AdamRule>(options)) {}
 
-std::shared_ptr<const StepRule> Adam::rule(const Options& options) { return std::make_shared<AdamRule>(options); }
+std::shared_ptr<const StepRule> Adam::rule(const Options& options) {
+  check_rule_alone(options);
+  return std::make_shared<AdamRule>(options);
+}
 
 }  // namespace tern

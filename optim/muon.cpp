@@ -70,6 +70,7 @@ class MuonRule final : public StepRule {
       const Shape& shape = named.parameter->value().shape();
       check(shape.rank() >= 2, "muon: '", named.name, "' is ", shape,
             ", expected a matrix or filters; give the group of vectors another rule");
+    }
   }
   std::vector<std::string> state_names(const GroupSettings&) const override { return {"momentum"}; }
   bool by_rows() const override { return false; }
@@ -78,8 +79,8 @@ class MuonRule final : public StepRule {
 
   void update(std::span<const ParameterUpdate> updates, const Step& step) const override {
     for (const ParameterUpdate& update : updates) {
-      Tensor w = update.w;
       if (update.w.numel() == 0) continue;
+      Tensor w = update.w;
       const int64_t rows = w.size(0);
       if (options_.normalizes_weights) {
         set_norm(w, std::sqrt(static_cast<double>(rows)));
@@ -113,9 +114,12 @@ Muon::Muon(std::vector<NamedParameter> parameters, const Options& options)
     : Muon(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
 
 Muon::Muon(const std::vector<ParameterGroup>& groups, const Options& options)
-    : Optimizer(groups, options.lr, options.weight_decay, rule(options)) {}
+    : Optimizer(groups, options.lr, options.weight_decay, std::make_shared<MuonRule>(options)) {}
 
-std::shared_ptr<const StepRule> Muon::rule(const Options& options) { return std::make_shared<MuonRule>(options); }
+std::shared_ptr<const StepRule> Muon::rule(const Options& options) {
+  check_rule_alone(options);
+  return std::make_shared<MuonRule>(options);
+}
 
 Tensor orthogonal(const Tensor& g, int iterations) {
   check(g.rank() == 2 && iterations >= 0, "orthogonal: ", g.shape(), " and ", iterations,

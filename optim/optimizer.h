@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tern/autograd/parameter.h"
+#include "tern/core/error.h"
 #include "tern/core/state_dict.h"
 #include "tern/core/tensor.h"
 
@@ -49,10 +50,10 @@ class StepNumber {
 /// The state "step.<parameter>": i64 [], the number of updates of the parameter.
 inline constexpr std::string_view kStepState = "step";
 
-class StepRule;
 /// Throws an Error that begins with `who` if the parameter has no value yet.
 void check_has_value(const char* who, const NamedParameter& named);
 
+class StepRule;
 
 /// Settings that a group of parameters has of its own. Those that are unset are the optimizer's.
 struct GroupSettings {
@@ -96,6 +97,17 @@ class StepRule {
   /// Changes each `w` and its states from its gradient `g`, on the device of the parameters and without waiting for it.
   virtual void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const = 0;
 };
+
+/// Throws InputError if the options of a rule alone have another learning rate or weight decay than by default: those
+/// are the optimizer's or the group's.
+template <class Options>
+void check_rule_alone(const Options& options) {
+  check_input(
+      options.lr == Options().lr && options.weight_decay == Options().weight_decay, "optimizer: a rule with lr ",
+      options.lr, " and weight decay ", options.weight_decay,
+      ", expected neither; set them in the optimizer's options, or `lr_scale` and `weight_decay` in the group's "
+      "settings");
+}
 
 /// Settings for the parameters whose names match a pattern, as `name_matches` reads it.
 struct GroupRule {

@@ -44,8 +44,11 @@ Sgd::Sgd(std::vector<NamedParameter> parameters, const Options& options)
     : Sgd(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
 
 Sgd::Sgd(const std::vector<ParameterGroup>& groups, const Options& options)
-    : Optimizer(groups, options.lr, options.weight_decay, rule(options)) {}
+    : Optimizer(groups, options.lr, options.weight_decay, std::make_shared<SgdRule>(options)) {}
 
-std::shared_ptr<const StepRule> Sgd::rule(const Options& options) { return std::make_shared<SgdRule>(options); }
+std::shared_ptr<const StepRule> Sgd::rule(const Options& options) {
+  check_rule_alone(options);
+  return std::make_shared<SgdRule>(options);
+}
 
 }  // namespace tern

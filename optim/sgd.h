@@ -19,7 +19,8 @@ class Sgd final : public Optimizer {
   Sgd(std::vector<NamedParameter> parameters, const Options& options);
   Sgd(const std::vector<ParameterGroup>& groups, const Options& options);
 
-  /// The rule alone, for groups of another optimizer, which gives it the learning rate and the weight decay.
+  /// The rule alone, for groups of another optimizer, which gives it the learning rate and the weight decay. Throws
+  /// InputError if the options set one of the two.
   static std::shared_ptr<const StepRule> rule(const Options& options);
 };
 

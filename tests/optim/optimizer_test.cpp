@@ -346,6 +346,18 @@ TEST(Optimizer, TakesOneWideDTypeInAGroup) {
   }
 }
 
+TEST(Optimizer, ARuleAloneSetsNoRateAndNoDecay) {
+  constexpr const char* kExpected =
+      ", expected neither; set them in the optimizer's options, or `lr_scale` and `weight_decay` in the group's "
+      "settings";
+  EXPECT_EQ(message_of<InputError>([] { Adam::rule({.lr = 1e-4, .weight_decay = 0.5}); }),
+            join({"optimizer: a rule with lr 0.0001 and weight decay 0.5", kExpected}));
+  EXPECT_EQ(message_of<InputError>([] { Sgd::rule({.weight_decay = 0.5}); }),
+            join({"optimizer: a rule with lr 0.01 and weight decay 0.5", kExpected}));
+  EXPECT_EQ(message_of<InputError>([] { Muon::rule({.lr = 0.5}); }),
+            join({"optimizer: a rule with lr 0.5 and weight decay 0", kExpected}));
+}
+
 /// Filters and a vector on a device. Their gradients come in a format that an operation chose.
 struct Filters {
   explicit Filters(Device device) {
@@ -373,7 +385,7 @@ std::unique_ptr<Optimizer> make_for_filters(const std::string& name, Filters& mo
   if (name.ends_with("muon"))
     return std::make_unique<Muon>(
         std::vector<ParameterGroup>{{.parameters = {{"w", &model.w}}},
-                                    {.parameters = {{"b", &model.b}}, .settings = {.rule = Sgd::rule({.lr = 0.1})}}},
+                                    {.parameters = {{"b", &model.b}}, .settings = {.rule = Sgd::rule({})}}},
         Muon::Options{.lr = 0.1, .normalizes_weights = name == "normalized muon"});
   if (name == "adamw")
     return std::make_unique<Adam>(model.parameters(), Adam::Options{.weight_decay = 0.05, .decoupled = true});

@@ -301,7 +301,8 @@ TEST(Diloco, TakesNesterovsStepWithTheMeanChange) {
 
 /// Muon for the weights, momentum SGD for the biases.
 std::unique_ptr<Optimizer> small_muon(Module& model) {
-  ParameterGroup weights, biases = {.parameters = {}, .settings = {.rule = Sgd::rule(kSmallSgd)}};
+  ParameterGroup weights,
+      biases = {.parameters = {}, .settings = {.rule = Sgd::rule({.momentum = kSmallSgd.momentum})}};
   for (const NamedParameter& each : model.parameters())
     (each.parameter->value().rank() == 2 ? weights : biases).parameters.push_back(each);
   return std::make_unique<Muon>(std::vector{weights, biases}, Muon::Options{.lr = 0.02});
