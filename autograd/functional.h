@@ -301,14 +301,15 @@ enum class LossReduction : uint8_t { mean, sum, none };
 struct CrossEntropyOptions {
   double smoothing = 0;
   Tensor weights = {};                            ///< of the classes, [C], in the dtype of the loss; 1 if undefined
-  std::optional<int64_t> ignored_label = {};      ///< such labels count neither in the sum nor in the mean
+  std::optional<int64_t> ignored_label = {};      ///< counts neither in the sum nor in the mean: its loss is 0
   LossReduction reduction = LossReduction::mean;  ///< none: of the labels' shape
 };
 
 /// The cross-entropy between softmax(logits [N, C, ...]) over C and a target distribution: (1 - smoothing)·t +
 /// smoothing / C. `targets` are labels, i64 [N, ...] in [0, C), and t is 1 at the label; or probabilities t, of the
 /// shape of the logits. Logits of shape [C] have one label, of shape []. A class counts by its weight. The mean divides
-/// by the sum of the labels' weights, or by the number of distributions, as in PyTorch.
+/// by the sum of the labels' weights, or by the number of distributions, as in PyTorch; it is NaN if all labels are
+/// ignored. On the CPU, a label outside is an error; on CUDA it gives a NaN loss.
 Variable cross_entropy(const Variable& logits, const Tensor& targets, const CrossEntropyOptions& options = {});
 /// (x - target)². The shapes are equal.
 Variable mse(const Variable& x, const Tensor& target, LossReduction reduction = LossReduction::mean);

@@ -1,37 +1,50 @@
 #include "tern/autograd/functional.h"
 
-#include <limits>
-
 #include "tern/autograd/operation.h"
 #include "tern/kernels/loss.h"
 
 namespace tern {
 namespace {
 
+void check_weights(const Tensor& weights, int64_t classes, DType dtype) {
+  check(!weights.defined() || (weights.shape() == Shape{classes} && weights.dtype() == dtype),
+        "cross_entropy: weights ", weights.dtype(), " of shape ", weights.shape(), ", expected ", dtype, " of shape [",
+        classes, "]");
+}
+
 struct CrossEntropy {
-  Saved labels;
+  Saved labels, weights;
   double smoothing;
-  TensorOptions x_options;
-  Saved probabilities;
+  std::optional<int64_t> ignored_label;
+  LossReduction reduction;
+  TensorOptions x_options = {};
+  Saved probabilities = {}, divisor = {};
 
   Tensor forward(const Tensor& x) {
     check(x.rank() == 2 && labels.shape() == Shape{x.size(0)} && labels.dtype() == DType::i64,
           "cross_entropy: logits of shape ", x.shape(), ", labels ", labels.dtype(), " of shape ", labels.shape(),
           ", expected [N, C] and i64 [N]");
-    check(x.size(0) != 0, "cross_entropy: logits of shape ", x.shape(), ", expected one row or more to average over");
+    check(reduction != LossReduction::mean || x.size(0) != 0, "cross_entropy: logits of shape ", x.shape(),
+          ", expected one row or more to average over");
     x_options = x.options();
     const TensorOptions wide{parameter_dtype(x.dtype()), x.device()};
-    Tensor shares = Tensor::empty(x.shape(), wide);
-    Tensor loss = Tensor::empty({}, wide);
-    kernels::cross_entropy(x, labels, smoothing, loss, shares);
+    check_weights(weights, x.size(1), wide.dtype);
+    Tensor shares = Tensor::empty(x.shape(), wide), by;
+    Tensor loss = Tensor::empty(reduction == LossReduction::none ? labels.shape() : Shape{}, wide);
+    if (reduction == LossReduction::mean) by = Tensor::empty({}, {DType::f64, x.device()});
+    kernels::cross_entropy(x, targets(), loss, by, shares);
     probabilities = shares;
+    divisor = by;
     return loss;
   }
   Gradients backward(const Tensor& dloss, const Needs&) const {
     Tensor dx = Tensor::empty(probabilities.shape(), x_options);
-    kernels::cross_entropy_backward(probabilities, labels, smoothing, dloss, dx);
+    kernels::cross_entropy_backward(probabilities, targets(), dloss, divisor, dx);
     return {dx};
   }
+
+ private:
+  kernels::LabelTargets targets() const { return {labels, smoothing, weights, ignored_label}; }
 };
 
 struct MeanSquaredError {
@@ -111,47 +124,15 @@ Variable reduced(const char* operation, const Variable& losses, LossReduction re
   return mean(losses);
 }
 
-/// The losses of rows of logits [N, C] with target distributions: -Σ targets · log softmax(logits) over the classes.
-/// Without a mask, all targets count.
-Variable row_losses(const Variable& logits, const Variable& targets, const Tensor& mask) {
-  Variable log_probabilities = log_softmax(logits);
-  if (mask.defined()) log_probabilities = select(mask, log_probabilities, number(0, log_probabilities));  // not 0 · -∞
-  return -sum(targets * log_probabilities, {1});
-}
-
-/// The weights of the classes as options give them, or ones.
-Tensor class_weights(const Variable& logits, const CrossEntropyOptions& options) {
-  const int64_t classes = logits.shape()[1];
-  const DType dtype = logits.value().dtype();
-  if (!options.weights.defined()) return expand(number(1, logits), {classes}).value();
-  check(options.weights.shape() == Shape{classes} && options.weights.dtype() == dtype, "cross_entropy: weights ",
-        options.weights.dtype(), " of shape ", options.weights.shape(), ", expected ", dtype, " of shape [", classes,
-        "]");
-  return options.weights;
-}
-
 /// cross_entropy of rows of logits [N, C], in the dtype of the loss, and probabilities [N, C].
 Variable of_probabilities(const Variable& logits, const Tensor& probabilities, const CrossEntropyOptions& options) {
   check(!options.ignored_label, "cross_entropy: an ignored label beside probabilities, expected labels");
   const auto classes = static_cast<double>(logits.shape()[1]);
   Variable targets = constant(probabilities, logits.value().dtype());
   if (options.smoothing > 0) targets = targets * (1 - options.smoothing) + options.smoothing / classes;
-  if (options.weights.defined()) targets = targets * class_weights(logits, options);
-  return reduced("cross_entropy", row_losses(logits, targets, {}), options.reduction);
-}
-
-/// The same for labels [N]. Covers every option.
-Variable of_labels(const Variable& logits, const Tensor& labels, const CrossEntropyOptions& options) {
-  const TensorOptions like = logits.value().options();
-  Tensor targets = Tensor::empty(logits.shape(), {like.dtype, like.device}),
-         mask = Tensor::empty(logits.shape(), {DType::u8, like.device}),
-         row_weights = Tensor::empty(labels.shape(), {like.dtype, like.device});
-  constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
-  kernels::weighted_targets(class_weights(logits, options), labels,
-                            {options.smoothing, options.ignored_label.value_or(kNone)}, targets, mask, row_weights);
-  const Variable losses = row_losses(logits, targets, mask);
-  if (options.reduction != LossReduction::mean) return reduced("cross_entropy", losses, options.reduction);
-  return sum(losses) / sum(Variable(row_weights));
+  check_weights(options.weights, logits.shape()[1], logits.value().dtype());
+  if (options.weights.defined()) targets = targets * options.weights;
+  return reduced("cross_entropy", -sum(targets * log_softmax(logits), {1}), options.reduction);
 }
 
 }  // namespace
@@ -179,13 +160,16 @@ Variable cross_entropy(const Variable& logits, const Tensor& targets, const Cros
     const Variable loss = cross_entropy(reshape(last, {places.numel(), shape[1]}), rows, options);
     return options.reduction == LossReduction::none ? reshape(loss, places) : loss;
   }
-  if (by_label && !options.weights.defined() && !options.ignored_label && options.reduction == LossReduction::mean)
-    return apply(CrossEntropy{.labels = targets, .smoothing = smoothing, .x_options = {}, .probabilities = {}}, logits);
-  check(shape.rank() == 2 && targets.shape() == (by_label ? Shape{shape[0]} : shape), "cross_entropy: logits of shape ",
-        shape, ", targets ", targets.dtype(), " of shape ", targets.shape(),
-        ", expected [N, C], and i64 [N] or probabilities [N, C]");
-  const Variable wide = convert(logits, parameter_dtype(logits.value().dtype()));
-  return by_label ? of_labels(wide, targets, options) : of_probabilities(wide, targets, options);
+  if (by_label)
+    return apply(CrossEntropy{.labels = targets,
+                              .weights = options.weights,
+                              .smoothing = smoothing,
+                              .ignored_label = options.ignored_label,
+                              .reduction = options.reduction},
+                 logits);
+  check(shape.rank() == 2 && targets.shape() == shape, "cross_entropy: logits of shape ", shape, ", targets ",
+        targets.dtype(), " of shape ", targets.shape(), ", expected [N, C], and i64 [N] or probabilities [N, C]");
+  return of_probabilities(convert(logits, parameter_dtype(logits.value().dtype())), targets, options);
 }
 Variable mse(const Variable& x, const Tensor& target, LossReduction reduction) {
   if (reduction == LossReduction::mean) return apply(MeanSquaredError{.target = target, .x = {}}, x);

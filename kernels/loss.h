@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "tern/core/error.h"
 #include "tern/kernels/kernel.h"
 
@@ -31,28 +33,27 @@ class LabelError : public Error {
 /// Throws LabelError unless the label of this row is in [0, classes).
 void check_label(const Tensor& labels, int64_t row, int64_t classes);
 
-/// Mean over the rows of x [N, C] of the cross-entropy between softmax(x) and (1 - smoothing)·one_hot(label) +
-/// smoothing / C. labels: i64 [N] in [0, C). If a label is outside, the CPU throws and CUDA gives a NaN loss. `loss`
-/// has rank 0 and `parameter_dtype` of x. `probabilities` [N, C], also of `parameter_dtype`, is saved for the backward.
-inline constinit Kernel<void(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss,
+/// The targets t of rows of C classes: t[n, c] = weights[c] · ((1 - smoothing) · [c = label n] + smoothing/C), and 0
+/// for all classes if label n is `ignored`. The tensors are on one device.
+struct LabelTargets {
+  Tensor labels;  ///< i64 [N] in [0, C), or `ignored`. If one is not, the CPU throws and CUDA gives a NaN loss.
+  double smoothing = 0;
+  Tensor weights = {};  ///< of the classes, [C], of `parameter_dtype` of x; 1 if undefined
+  std::optional<int64_t> ignored = {};
+};
+/// -Σ t[n, c] · log softmax(x)[n, c] over the classes of each row of x [N, C]: `loss` [N]. Or `loss` has rank 0 and
+/// gets the sum over the rows, divided by `divisor` if that is defined. `divisor`, f64 of rank 0, gets the sum of
+/// weights[label n] over the rows that count, so that the loss is their mean; it is NaN if none counts. `loss` has
+/// `parameter_dtype` of x. So has `probabilities` [N, C], which is saved for the backward: 0 in a row that does not
+/// count.
+inline constinit Kernel<void(const Tensor& x, const LabelTargets&, Tensor& loss, Tensor& divisor,
                              Tensor& probabilities)>
     cross_entropy{"cross_entropy"};
-/// dx = dloss/N · (probabilities - target), in the dtype of dx. dloss has rank 0.
-inline constinit Kernel<void(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
-                             Tensor& dx)>
+/// dx = dloss/divisor · (probabilities · Σ t over the classes - t), in the dtype of dx, and 0 in a row that does not
+/// count. dloss has the shape of the loss. `divisor` is 1 if it is undefined.
+inline constinit Kernel<void(const Tensor& probabilities, const LabelTargets&, const Tensor& dloss,
+                             const Tensor& divisor, Tensor& dx)>
     cross_entropy_backward{"cross_entropy_backward"};
-
-/// The target distributions of labels, with the weights of the classes in them: targets[n, c] = weights[c] · ((1 -
-/// smoothing) · [c = label n] + smoothing/C), and row_weights[n] = weights[label n]. Both are 0 if the label is
-/// `ignored`. mask[n, c], u8, tells whether targets[n, c] is not 0. labels: i64 [N]; weights: [C]; targets: [N, C],
-/// row_weights: [N], of the dtype of `weights`. If a label is outside of [0, C), the CPU throws and CUDA gives NaN.
-struct TargetOptions {
-  double smoothing;
-  int64_t ignored;
-};
-inline constinit Kernel<void(const Tensor& weights, const Tensor& labels, const TargetOptions&, Tensor& targets,
-                             Tensor& mask, Tensor& row_weights)>
-    weighted_targets{"weighted_targets"};
 
 /// loss = mean (x - target)², rank 0, `parameter_dtype` of x.
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, Tensor& loss)> mse{"mse"};

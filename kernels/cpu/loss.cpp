@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "tern/kernels/cpu/exponential.h"
 #include "tern/kernels/cpu/map.h"
@@ -114,19 +115,59 @@ void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
   });
 }
 
-void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities) {
+/// Σ weight · (x - shift) over a row, in f32. A class without weight may be impossible: 0 · inf is NaN.
+template <class T>
+float weighted_sum(const T* x, const float* weights, float shift, int64_t columns) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < columns; ++j) sum += weights[j] == 0.0f ? 0.0f : weights[j] * (load(x + j) - shift);
+  return sum;
+}
+
+/// Targets as the loops read them. That of a class is its weight times `each`, and times `each` + `hit` at the label.
+struct Targets {
+  Targets(const kernels::LabelTargets& targets, int64_t classes)
+      : labels(targets.labels.data<int64_t>()),
+        weights(targets.weights.defined() ? targets.weights.data<float>() : nullptr),
+        each(static_cast<float>(targets.smoothing / static_cast<double>(classes))),
+        hit(static_cast<float>(1 - targets.smoothing)),
+        ignored(targets.ignored) {
+    if (weights == nullptr || each == 0) return;
+    double sum = 0;
+    for (int64_t c = 0; c < classes; ++c) sum += weights[c];
+    spread = static_cast<float>(sum * each);
+  }
+  bool counts(int64_t row) const { return labels[row] != ignored; }
+
+  const int64_t* labels;
+  const float* weights;  ///< null: all are 1
+  float each, hit;
+  float spread = 0;  ///< the sum of weight · `each`, if there are weights
+  std::optional<int64_t> ignored;
+};
+
+void cross_entropy(const Tensor& x, const kernels::LabelTargets& targets, Tensor& loss, Tensor& divisor,
+                   Tensor& probabilities) {
   const int64_t rows = x.size(0), columns = x.size(1);
-  const int64_t* label = labels.data<int64_t>();
-  for (int64_t row = 0; row < rows; ++row) kernels::check_label(labels, row, columns);
-  const Tensor row_losses = Tensor::empty({rows});
+  const Targets target(targets, columns);
+  double weights = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    if (!target.counts(row)) continue;
+    kernels::check_label(targets.labels, row, columns);
+    weights += target.weights == nullptr ? 1 : target.weights[target.labels[row]];
+  }
+  const Tensor row_losses = loss.rank() == 1 ? loss : Tensor::empty({rows});
   visit_fast(x.dtype(), "cross_entropy", [&]<class T>(T) {
     const T* in = x.data<T>();
     float *out = probabilities.data<float>(), *losses = row_losses.data<float>();
-    const auto each = static_cast<float>(smoothing / static_cast<double>(columns)),
-               hit = static_cast<float>(1 - smoothing);
     for_each_row(rows, columns, [=](int64_t row) {
       const T* from = in + row * columns;
       float* to = out + row * columns;
+      if (!target.counts(row)) {
+        std::fill_n(to, columns, 0.0f);
+        losses[row] = 0;
+        return;
+      }
       const float shift = row_maximum(from, columns);
       const float sum = exponentials(from, shift, columns, to), scale = 1.0f / sum;
       float shifted_sum = 0;
@@ -135,31 +176,55 @@ void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tens
         to[j] *= scale;
         shifted_sum += load(from + j) - shift;
       }
-      losses[row] = std::log(sum) - hit * (load(from + label[row]) - shift);
-      if (each > 0) losses[row] -= each * shifted_sum;  // an impossible class has logit -inf, and 0 · inf is NaN
+      const int64_t label = target.labels[row];
+      float row_loss = std::log(sum), share = target.hit;
+      if (target.weights != nullptr) {
+        share *= target.weights[label];
+        row_loss *= share + target.spread;
+        if (target.each > 0) shifted_sum = weighted_sum(from, target.weights, shift, columns);
+      }
+      // An impossible class has logit -inf, and 0 · inf is NaN.
+      if (share != 0) row_loss -= share * (load(from + label) - shift);
+      if (target.each > 0) row_loss -= target.each * shifted_sum;
+      losses[row] = row_loss;
     });
   });
+  if (loss.rank() == 1) return;
   double total = 0;
   for (float row_loss : row_losses.span<float>()) total += row_loss;
-  *loss.data<float>() = static_cast<float>(total / static_cast<double>(rows));
+  if (divisor.defined()) *divisor.data<double>() = weights;
+  *loss.data<float>() = static_cast<float>(divisor.defined() ? total / weights : total);
 }
 
-void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
-                            Tensor& dx) {
+void cross_entropy_backward(const Tensor& probabilities, const kernels::LabelTargets& targets, const Tensor& dloss,
+                            const Tensor& divisor, Tensor& dx) {
   visit_fast(dx.dtype(), "cross_entropy_backward", [&]<class T>(T) {
     const int64_t rows = probabilities.size(0), columns = probabilities.size(1);
-    const float* p = probabilities.data<float>();
-    const int64_t* label = labels.data<int64_t>();
+    const float *p = probabilities.data<float>(), *dlosses = dloss.data<float>();
+    const Targets target(targets, columns);
     T* out = dx.data<T>();
-    const auto scale = static_cast<float>(dloss.item() / static_cast<double>(rows)),
-               each = static_cast<float>(smoothing / static_cast<double>(columns)),
-               hit = static_cast<float>(1 - smoothing);
+    const bool by_row = dloss.rank() == 1;
+    const double divided_by = divisor.defined() ? divisor.item() : 1;
     for_each_row(rows, columns, [=](int64_t row) {
       const float* from = p + row * columns;
       T* to = out + row * columns;
+      if (!target.counts(row)) {
+        std::fill_n(to, columns, T{});
+        return;
+      }
+      const auto scale = static_cast<float>(dlosses[by_row ? row : 0] / divided_by);
+      const float each = target.each, hit = target.hit, *weights = target.weights;
+      const int64_t label = target.labels[row];
+      if (weights == nullptr) {
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) store(to + j, scale * (from[j] - each));
-      store(to + label[row], scale * (from[label[row]] - each - hit));
+        for (int64_t j = 0; j < columns; ++j) store(to + j, scale * (from[j] - each));
+        store(to + label, scale * (from[label] - each - hit));
+        return;
+      }
+      const float share = hit * weights[label], sum = share + target.spread;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) store(to + j, scale * (from[j] * sum - weights[j] * each));
+      store(to + label, scale * (from[label] * sum - weights[label] * each - share));
     });
   });
 }
@@ -234,12 +299,6 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
   });
 }
 
-/// Little work beside the softmax.
-void weighted_targets(const Tensor& weights, const Tensor& labels, const kernels::TargetOptions& options,
-                      Tensor& targets, Tensor& mask, Tensor& row_weights) {
-  kernels::weighted_targets.on(Target::reference)(weights, labels, options, targets, mask, row_weights);
-}
-
 }  // namespace
 
 void provide_loss() {
@@ -249,7 +308,6 @@ void provide_loss() {
   kernels::log_softmax_backward.provide(Target::cpu, log_softmax_backward);
   kernels::cross_entropy.provide(Target::cpu, cross_entropy);
   kernels::cross_entropy_backward.provide(Target::cpu, cross_entropy_backward);
-  kernels::weighted_targets.provide(Target::cpu, weighted_targets);
   kernels::mse.provide(Target::cpu, mse);
   kernels::mse_backward.provide(Target::cpu, mse_backward);
   kernels::binary_cross_entropy.provide(Target::cpu, binary_cross_entropy);

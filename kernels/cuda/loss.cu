@@ -73,82 +73,152 @@ void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
   softmax_rows_backward<true>("log_softmax_backward", y, dy, dx);
 }
 
+/// Targets as kernels read them. That of a class is its weight times `each`, and times `each` + `hit` at the label.
+struct Targets {
+  Targets(const kernels::LabelTargets& targets, int64_t columns)
+      : labels(targets.labels.data<int64_t>()),
+        weights(targets.weights.defined() ? targets.weights.data<float>() : nullptr),
+        each(static_cast<float>(targets.smoothing / static_cast<double>(columns))),
+        hit(static_cast<float>(1 - targets.smoothing)),
+        ignores(targets.ignored.has_value()),
+        ignored(targets.ignored.value_or(0)),
+        classes(columns) {}
+  __device__ bool counts(int64_t row) const { return !ignores || labels[row] != ignored; }
+  __device__ bool is_class(int64_t label) const { return label >= 0 && label < classes; }
+  __device__ float weight(int64_t label) const {
+    if (weights == nullptr) return 1;
+    return is_class(label) ? weights[label] : NAN;
+  }
+  /// The sum of weight · `each` over the classes, if there are weights. All threads of the block must call it together.
+  template <int Group>
+  __device__ float spread(const Row<Group>& row) const {
+    return weights != nullptr && each > 0 ? each * row.fold(0, Sum{}, [&](int64_t c) { return weights[c]; }) : 0;
+  }
+
+  const int64_t* labels;
+  const float* weights;  ///< null: all are 1
+  float each, hit;
+  bool ignores;
+  int64_t ignored, classes;
+};
+
 template <class T>
 struct CrossEntropy {
   const T* x;
-  const int64_t* labels;
-  float each, hit;  ///< the target: `each` everywhere, plus `hit` at the label
+  Targets targets;
   int64_t rows;
-  float *probabilities, *row_losses, *mean_loss;
+  float *probabilities, *row_losses;
+  float* loss;      ///< of all rows, or null
+  double* divisor;  ///< null: the loss is a sum
   template <int Group>
   __device__ void operator()(const Row<Group>& row) const {
     const T* in = x + row.begin();
     float* out = probabilities + row.begin();
-    const float shift = row.fold(-INFINITY, Maximum{}, [&](int64_t c) { return float(in[c]); });
-    const float sum = row.fold(0, Sum{}, [&](int64_t c) { return expf(float(in[c]) - shift); });
-    const float scale = 1 / sum,
-                shifted_sum = each > 0 ? row.fold(0, Sum{}, [&](int64_t c) { return in[c] - shift; }) : 0;
-    row.for_each([&](int64_t c) { out[c] = expf(float(in[c]) - shift) * scale; });
+    const Row<Group> used{row.number, row.columns, row.exists && targets.counts(row.number)};
+    const float shift = used.fold(-INFINITY, Maximum{}, [&](int64_t c) { return float(in[c]); });
+    const float sum = used.fold(0, Sum{}, [&](int64_t c) { return expf(float(in[c]) - shift); });
+    const float scale = 1 / sum, spread = targets.spread(used), each = targets.each, *weights = targets.weights;
+    // An impossible class has logit -inf, and 0 · inf is NaN.
+    const auto shifted = [&](int64_t c) {
+      const float weight = weights == nullptr ? 1 : weights[c];
+      return weight == 0 ? 0 : weight * (float(in[c]) - shift);
+    };
+    const float shifted_sum = each > 0 ? used.fold(0, Sum{}, shifted) : 0;
+    row.for_each([&](int64_t c) { out[c] = used.exists ? expf(float(in[c]) - shift) * scale : 0; });
     if (row.exists && threadIdx.x % Group == 0) {
-      const int64_t label = labels[row.number];
-      float loss = NAN;
-      if (label >= 0 && label < row.columns) loss = logf(sum) - hit * (float(in[label]) - shift);
-      if (each > 0) loss -= each * shifted_sum;  // an impossible class has logit -inf, and 0 · inf is NaN
-      row_losses[row.number] = loss;
+      float row_loss = 0;
+      if (used.exists) {
+        const int64_t label = targets.labels[row.number];
+        const float share = targets.hit * targets.weight(label);
+        row_loss = targets.is_class(label) ? logf(sum) : NAN;
+        if (weights != nullptr) row_loss *= share + spread;
+        if (targets.is_class(label) && share != 0) row_loss -= share * (float(in[label]) - shift);
+        if (each > 0) row_loss -= each * shifted_sum;
+      }
+      row_losses[row.number] = row_loss;
     }
-    if (is_last_block(gridDim.x, 0)) total(row_losses, rows, 1 / static_cast<double>(rows), mean_loss);
+    if (loss != nullptr && is_last_block(gridDim.x, 0)) finish();
+  }
+
+  /// The loss of all rows, by all threads of one block.
+  __device__ void finish() const {
+    double by = 1;
+    if (divisor != nullptr) {
+      by = static_cast<double>(rows);
+      if (targets.ignores || targets.weights != nullptr) {
+        by = 0;
+        for (int64_t row = threadIdx.x; row < rows; row += kThreads)
+          if (targets.counts(row)) by += targets.weight(targets.labels[row]);
+        by = fold_group<kThreads>(by, Sum{});
+      }
+      if (threadIdx.x == 0) *divisor = by;
+    }
+    total(row_losses, rows, 1 / by, loss);
   }
 };
 
 template <class T>
 struct CrossEntropyBackward {
   const float* probabilities;
-  const int64_t* labels;
-  float each, hit, rows;
+  Targets targets;
   const float* dloss;
+  bool by_row;            ///< dloss has one element for each row
+  const double* divisor;  ///< null: 1
   T* dx;
   template <int Group>
   __device__ void operator()(const Row<Group>& row) const {
+    const float spread = targets.spread(row);
     if (!row.exists) return;
-    const float scale = *dloss / rows;
-    const int64_t label = labels[row.number];
+    T* const out = dx + row.begin();
+    if (!targets.counts(row.number)) return row.for_each([&](int64_t c) { out[c] = static_cast<T>(0.0f); });
+    float scale = dloss[by_row ? row.number : 0];
+    if (divisor != nullptr) scale /= static_cast<float>(*divisor);
+    const int64_t label = targets.labels[row.number];
+    const float *from = probabilities + row.begin(), *weights = targets.weights;
+    const float sum = weights == nullptr ? 1 : targets.hit * targets.weight(label) + spread;
     row.for_each([&](int64_t c) {
-      const float target = each + (c == label ? hit : 0);
-      dx[row.begin() + c] = static_cast<T>(scale * (probabilities[row.begin() + c] - target));
+      const float share = targets.each + (c == label ? targets.hit : 0),
+                  target = weights == nullptr ? share : weights[c] * share;
+      out[c] = static_cast<T>(scale * (from[c] * sum - target));
     });
   }
 };
 
-void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities) {
+void cross_entropy(const Tensor& x, const kernels::LabelTargets& targets, Tensor& loss, Tensor& divisor,
+                   Tensor& probabilities) {
   const int64_t rows = x.size(0), columns = x.size(1);
-  check(labels.shape() == Shape{rows}, "cross_entropy: input ", x.shape(), " and labels ", labels.shape(),
-        ", expected [N, C] and [N]");
-  if (rows == 0) return kernels::fill.on(Target::cuda)(loss, NAN);  // the mean of nothing
-  const Tensor row_losses = Tensor::empty({rows}, {.device = x.device()});
+  check(targets.labels.shape() == Shape{rows}, "cross_entropy: input ", x.shape(), " and labels ",
+        targets.labels.shape(), ", expected [N, C] and [N]");
+  const bool by_row = loss.rank() == 1;
+  if (rows == 0) {
+    if (divisor.defined()) kernels::fill.on(Target::cuda)(divisor, 0);
+    if (!by_row) kernels::fill.on(Target::cuda)(loss, divisor.defined() ? NAN : 0);  // the mean of nothing
+    return;
+  }
+  const Tensor row_losses = by_row ? loss : Tensor::empty({rows}, {.device = x.device()});
   visit_fast(x.dtype(), "cross_entropy", [&]<class T>(T) {
     for_each_row("cross_entropy", x.device(), rows, columns,
                  CrossEntropy<T>{.x = x.data<T>(),
-                                 .labels = labels.data<int64_t>(),
-                                 .each = static_cast<float>(smoothing / static_cast<double>(columns)),
-                                 .hit = static_cast<float>(1 - smoothing),
+                                 .targets = Targets(targets, columns),
                                  .rows = rows,
                                  .probabilities = probabilities.data<float>(),
                                  .row_losses = row_losses.data<float>(),
-                                 .mean_loss = loss.data<float>()});
+                                 .loss = by_row ? nullptr : loss.data<float>(),
+                                 .divisor = divisor.defined() ? divisor.data<double>() : nullptr});
   });
 }
 
-void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
-                            Tensor& dx) {
+void cross_entropy_backward(const Tensor& probabilities, const kernels::LabelTargets& targets, const Tensor& dloss,
+                            const Tensor& divisor, Tensor& dx) {
   const int64_t rows = dx.size(0), columns = dx.size(1);
+  if (rows == 0) return;
   visit_fast(dx.dtype(), "cross_entropy_backward", [&]<class T>(T) {
     for_each_row("cross_entropy_backward", dx.device(), rows, columns,
                  CrossEntropyBackward<T>{.probabilities = probabilities.data<float>(),
-                                         .labels = labels.data<int64_t>(),
-                                         .each = static_cast<float>(smoothing / static_cast<double>(columns)),
-                                         .hit = static_cast<float>(1 - smoothing),
-                                         .rows = static_cast<float>(rows),
+                                         .targets = Targets(targets, columns),
                                          .dloss = dloss.data<float>(),
+                                         .by_row = dloss.rank() == 1,
+                                         .divisor = divisor.defined() ? divisor.data<double>() : nullptr,
                                          .dx = dx.data<T>()});
   });
 }
@@ -247,29 +317,6 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
   });
 }
 
-__global__ void weighted_targets_kernel(const float* weights, const int64_t* labels, float everywhere, float extra,
-                                        int64_t ignored, int64_t rows, int64_t classes, float* targets, uint8_t* mask,
-                                        float* row_weights) {
-  for (int64_t i = global_thread(); i < rows * classes; i += global_threads()) {
-    const int64_t n = i / classes, c = i - n * classes, label = labels[n];
-    const bool counts = label != ignored, valid = label >= 0 && label < classes;
-    const float share = weights[c] * (everywhere + (c == label ? extra : 0));
-    targets[i] = !counts ? 0 : valid ? share : NAN;
-    mask[i] = counts && (!valid || share != 0);
-    if (c == 0) row_weights[n] = !counts ? 0 : valid ? weights[label] : NAN;
-  }
-}
-
-void weighted_targets(const Tensor& weights, const Tensor& labels, const kernels::TargetOptions& options,
-                      Tensor& targets, Tensor& mask, Tensor& row_weights) {
-  const int64_t rows = labels.numel(), classes = weights.numel();
-  launch("weighted_targets", weights.device(), grid_over(rows * classes), weighted_targets_kernel,
-         static_cast<const float*>(weights.data<float>()), static_cast<const int64_t*>(labels.data<int64_t>()),
-         static_cast<float>(options.smoothing / static_cast<double>(classes)),
-         static_cast<float>(1 - options.smoothing), options.ignored, rows, classes, targets.data<float>(),
-         mask.data<uint8_t>(), row_weights.data<float>());
-}
-
 /// One thread.
 template <class T>
 __global__ void keep_loss_kernel(const T* loss, const double* squared_norm, int64_t rows, double* kept, int64_t* next) {
@@ -296,7 +343,6 @@ void provide_loss() {
   kernels::log_softmax_backward.provide(Target::cuda, log_softmax_backward);
   kernels::cross_entropy.provide(Target::cuda, cross_entropy);
   kernels::cross_entropy_backward.provide(Target::cuda, cross_entropy_backward);
-  kernels::weighted_targets.provide(Target::cuda, weighted_targets);
   kernels::mse.provide(Target::cuda, mse);
   kernels::mse_backward.provide(Target::cuda, mse_backward);
   kernels::binary_cross_entropy.provide(Target::cuda, binary_cross_entropy);

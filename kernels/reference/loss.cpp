@@ -82,50 +82,82 @@ void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
 }
 
 /// The smoothed one-hot target of class c.
-double target_of(int64_t c, int64_t label, int64_t classes, double smoothing) {
+double share_of(int64_t c, int64_t label, int64_t classes, double smoothing) {
   return (c == label ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes);
 }
-
-void check_labels(const Tensor& x, const Tensor& labels) {
-  check(x.rank() == 2 && labels.shape() == Shape{x.size(0)}, "cross_entropy: input ", x.shape(), " and labels ",
-        labels.shape(), ", expected [N, C] and [N]");
+/// The same, times the weight of the class.
+template <class Wide>
+Wide target_of(const kernels::LabelTargets& targets, int64_t c, int64_t label, int64_t classes) {
+  const auto share = static_cast<Wide>(share_of(c, label, classes, targets.smoothing));
+  return targets.weights.defined() ? targets.weights.data<Wide>()[c] * share : share;
 }
 
-// loss = -1/N Σ target · log softmax(x)
-void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities) {
-  check_labels(x, labels);
+void check_targets(const Tensor& x, const kernels::LabelTargets& targets) {
+  const Shape &labels = targets.labels.shape(), &weights = targets.weights.shape();
+  check(x.rank() == 2 && labels == Shape{x.size(0)}, "cross_entropy: input ", x.shape(), " and labels ", labels,
+        ", expected [N, C] and [N]");
+  check(!targets.weights.defined() || weights == Shape{x.size(1)}, "cross_entropy: input ", x.shape(), " and weights ",
+        weights, ", expected [N, C] and [C]");
+}
+
+// loss = -Σ target · log softmax(x), by the sum of the weights of the labels
+void cross_entropy(const Tensor& x, const kernels::LabelTargets& targets, Tensor& loss, Tensor& divisor,
+                   Tensor& probabilities) {
+  check_targets(x, targets);
   const int64_t rows = x.size(0), classes = x.size(1);
   visit_floating(x.dtype(), "cross_entropy", [&]<class T>(T) {
     using Wide = wider_t<T>;
-    Wide sum = 0;
+    double weights = 0;
+    Wide* const out = loss.data<Wide>();
+    std::fill_n(out, loss.numel(), Wide(0));
     for (int64_t n = 0; n < rows; ++n) {
       const T* in = x.data<T>() + n * classes;
-      const int64_t label = labels.data<int64_t>()[n];
-      kernels::check_label(labels, n, classes);
+      Wide* const shares = probabilities.data<Wide>() + n * classes;
+      const int64_t label = targets.labels.data<int64_t>()[n];
+      if (label == targets.ignored) {
+        std::fill_n(shares, classes, Wide(0));
+        continue;
+      }
+      kernels::check_label(targets.labels, n, classes);
+      weights += targets.weights.defined() ? targets.weights.data<Wide>()[label] : Wide(1);
+      Wide& sum = loss.rank() == 1 ? out[n] : out[0];
       const Wide total = log_sum_exp(in, classes);
       for (int64_t c = 0; c < classes; ++c) {
-        const auto target = static_cast<Wide>(target_of(c, label, classes, smoothing));
-        if (target != 0) sum -= target * (in[c] - total);
-        probabilities.data<Wide>()[n * classes + c] = std::exp(in[c] - total);
+        const Wide target = target_of<Wide>(targets, c, label, classes);
+        if (target != 0) sum -= target * (in[c] - total);  // an impossible class has logit -inf, and 0 · inf is NaN
+        shares[c] = std::exp(in[c] - total);
       }
     }
-    loss.data<Wide>()[0] = sum / static_cast<Wide>(rows);
+    if (!divisor.defined()) return;
+    divisor.data<double>()[0] = weights;
+    out[0] /= static_cast<Wide>(weights);
   });
 }
 
-void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
-                            Tensor& dx) {
-  check_labels(probabilities, labels);
+void cross_entropy_backward(const Tensor& probabilities, const kernels::LabelTargets& targets, const Tensor& dloss,
+                            const Tensor& divisor, Tensor& dx) {
+  check_targets(probabilities, targets);
   const int64_t rows = dx.size(0), classes = dx.size(1);
   visit_floating(dx.dtype(), "cross_entropy_backward", [&]<class T>(T) {
     using Wide = wider_t<T>;
-    const Wide scale = dloss.data<Wide>()[0] / static_cast<Wide>(rows);
-    for (int64_t n = 0; n < rows; ++n)
-      for (int64_t c = 0; c < classes; ++c) {
-        const auto target = static_cast<Wide>(target_of(c, labels.data<int64_t>()[n], classes, smoothing));
-        const int64_t i = n * classes + c;
-        dx.data<T>()[i] = static_cast<T>(scale * (probabilities.data<Wide>()[i] - target));
+    const auto divided_by = static_cast<Wide>(divisor.defined() ? divisor.item() : 1);
+    for (int64_t n = 0; n < rows; ++n) {
+      const int64_t label = targets.labels.data<int64_t>()[n];
+      T* const out = dx.data<T>() + n * classes;
+      if (label == targets.ignored) {
+        std::fill_n(out, classes, T{});
+        continue;
       }
+      Wide sum = 1;
+      if (targets.weights.defined()) {
+        sum = 0;
+        for (int64_t c = 0; c < classes; ++c) sum += target_of<Wide>(targets, c, label, classes);
+      }
+      const Wide scale = dloss.data<Wide>()[dloss.rank() == 1 ? n : 0] / divided_by;
+      for (int64_t c = 0; c < classes; ++c)
+        out[c] = static_cast<T>(
+            scale * (probabilities.data<Wide>()[n * classes + c] * sum - target_of<Wide>(targets, c, label, classes)));
+    }
   });
 }
 
@@ -181,27 +213,6 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
   });
 }
 
-void weighted_targets(const Tensor& weights, const Tensor& labels, const kernels::TargetOptions& options,
-                      Tensor& targets, Tensor& mask, Tensor& row_weights) {
-  const int64_t rows = labels.numel(), classes = weights.numel();
-  visit_floating(weights.dtype(), "weighted_targets", [&]<class T>(T) {
-    const T* weight = weights.data<T>();
-    const auto everywhere = static_cast<wider_t<T>>(options.smoothing / static_cast<double>(classes)),
-               extra = static_cast<wider_t<T>>(1 - options.smoothing);
-    for (int64_t n = 0; n < rows; ++n) {
-      const int64_t label = labels.data<int64_t>()[n];
-      const bool counts = label != options.ignored;
-      if (counts) kernels::check_label(labels, n, classes);
-      for (int64_t c = 0; c < classes; ++c) {
-        const auto share = counts ? weight[c] * (everywhere + (c == label ? extra : 0)) : wider_t<T>(0);
-        targets.data<T>()[n * classes + c] = static_cast<T>(share);
-        mask.data<uint8_t>()[n * classes + c] = share != 0;
-      }
-      row_weights.data<T>()[n] = counts ? weight[label] : T(0);
-    }
-  });
-}
-
 }  // namespace
 
 void provide_loss() {
@@ -211,7 +222,6 @@ void provide_loss() {
   kernels::log_softmax_backward.provide(Target::reference, log_softmax_backward);
   kernels::cross_entropy.provide(Target::reference, cross_entropy);
   kernels::cross_entropy_backward.provide(Target::reference, cross_entropy_backward);
-  kernels::weighted_targets.provide(Target::reference, weighted_targets);
   kernels::mse.provide(Target::reference, mse);
   kernels::mse_backward.provide(Target::reference, mse_backward);
   kernels::binary_cross_entropy.provide(Target::reference, binary_cross_entropy);

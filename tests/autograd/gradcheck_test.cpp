@@ -459,6 +459,12 @@ INSTANTIATE_TEST_SUITE_P(
         {"cross_entropy_none",
          {{4, 5}},
          [](const Inputs& in) { return cross_entropy(in[0], kLabels, {.reduction = LossReduction::none}); }},
+        {"cross_entropy_sum",
+         {{4, 5}},
+         [](const Inputs& in) {
+           return cross_entropy(in[0], kLabels,
+                                {.weights = kWeights, .ignored_label = 0, .reduction = LossReduction::sum});
+         }},
         {"cross_entropy_probabilities",
          {{4, 5}},
          [](const Inputs& in) {

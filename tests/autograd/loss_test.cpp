@@ -17,6 +17,42 @@ constexpr double kLoss = 0.9718422135460756;
 const Values kGradient{0.01264303000354059,  -0.07092624719805683,  0.0992557891527442,
                        -0.07082986457982333, -0.002997701660348592, -0.0829212294738942};
 
+TEST(CrossEntropy, IgnoresALabelInEveryReduction) {
+  // Of the definition for the second row, computed in Python's doubles. Its label has weight 4.
+  constexpr double kRow = 0.01648150605312626;
+  const Values of_sum{0, 0, 0, 4 * 0.016301771337635163, 4 * -0.0163464291406625, 4 * 4.465780302763138e-05};
+  Values of_mean = of_sum;
+  for (double& element : of_mean) element /= 4;
+  const Tensor labels = integers({-100, 1}), ignored = integers({-100, -100});
+  for (const auto& row : {std::pair{DType::f64, 1e-14}, std::pair{DType::f32, 1e-6}, std::pair{DType::bf16, 1e-2}}) {
+    const DType dtype = row.first;
+    const double tolerance = row.second;
+    SCOPED_TRACE(to_string(dtype));
+    const Tensor weights = f64({3}, {2, 4, 1}).to(parameter_dtype(dtype));
+    const auto expect = [&](const Tensor& of, LossReduction reduction, const Values& losses, const Values& gradient,
+                            double within) {
+      const auto x = Variable::leaf(kLogits.to(dtype));
+      const Variable loss = cross_entropy(x, of, {.weights = weights, .ignored_label = -100, .reduction = reduction});
+      EXPECT_EQ(loss.value().dtype(), weights.dtype());
+      expect_values(loss.value(), losses, within);
+      loss.backward(Tensor::full(loss.shape(), 1, {weights.dtype()}));
+      EXPECT_EQ(x.gradient().dtype(), dtype);
+      expect_values(x.gradient(), gradient, within);
+    };
+    expect(labels, LossReduction::mean, {kRow}, of_mean, tolerance);
+    expect(labels, LossReduction::sum, {4 * kRow}, of_sum, tolerance);
+    expect(labels, LossReduction::none, {0, 4 * kRow}, of_sum, tolerance);
+    const Values zeros(6);
+    expect(ignored, LossReduction::sum, {0}, zeros, 0);
+    expect(ignored, LossReduction::none, {0, 0}, zeros, 0);
+    const auto x = Variable::leaf(kLogits.to(dtype));
+    const Variable nothing = cross_entropy(x, ignored, {.weights = weights, .ignored_label = -100});
+    EXPECT_TRUE(std::isnan(nothing.value().item()));
+    nothing.backward();
+    expect_values(x.gradient(), zeros, 0);
+  }
+}
+
 TEST(BinaryCrossEntropyWithLogits, HasItsGradientInEveryDType) {
   struct Row {
     DType logits, targets, loss;

@@ -61,6 +61,17 @@ void add_operations(std::vector<Case>& cases) {
   for (int64_t i = 0; i < 4096; ++i) tokens.push_back(i * 7919 % 50000);
   const Tensor indices = Tensor::from({4096}, tokens);
   add(cases, "embedding", {{50000, 256}}, [=](const auto& v) { return embedding(indices, v[0]); });
+  std::vector<int64_t> classes;
+  for (int64_t i = 0; i < 4096; ++i) classes.push_back(i * 7919 % 2000);
+  const Tensor labels = Tensor::from({4096}, classes);
+  const std::pair<const char*, CrossEntropyOptions> losses[] = {
+      {"cross_entropy", {}},
+      {"cross_entropy_ignored", {.ignored_label = 0}},
+      {"cross_entropy_weighted", {.weights = Tensor::full({2000}, 0.5)}},
+      {"cross_entropy_sum", {.reduction = LossReduction::sum}}};
+  for (const auto& row : losses)
+    add(cases, row.first, {{4096, 2000}},
+        [labels, options = row.second](const auto& v) { return cross_entropy(v[0], labels, options); });
   add(
       cases, "depthwise", {{16, 256, 28, 28}, {256, 1, 3, 3}},
       [](const auto& v) { return conv2d(v[0], v[1], {}, {.padding = 1, .groups = 256}); }, MemoryFormat::channels_last);

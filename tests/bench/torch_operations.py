@@ -65,6 +65,11 @@ def embedding():
     return passes(lambda w: F.embedding(tokens, w), leaf(50000, 256))
 
 
+def cross_entropy(**options):
+    labels = torch.arange(4096) * 7919 % 2000
+    return passes(lambda x: F.cross_entropy(x, labels, **options), leaf(4096, 2000))
+
+
 def depthwise(layout):
     return passes(lambda x, w: F.conv2d(x, w, padding=1, groups=256), leaf(16, 256, 28, 28, layout=layout),
                   leaf(256, 1, 3, 3, layout=layout))
@@ -77,6 +82,10 @@ OPERATIONS = {
     "layer_norm": [layer_norm],
     "gelu": [gelu],
     "embedding": [embedding],
+    "cross_entropy": [cross_entropy],
+    "cross_entropy_ignored": [lambda: cross_entropy(ignore_index=0)],
+    "cross_entropy_weighted": [lambda: cross_entropy(weight=torch.full((2000,), 0.5))],
+    "cross_entropy_sum": [lambda: cross_entropy(reduction="sum")],
     "depthwise": [lambda: depthwise(torch.contiguous_format), lambda: depthwise(torch.channels_last)],
 }
 
@@ -108,7 +117,7 @@ def main():
     parser.add_argument("--filter", default="", help="only operations whose name has this text")
     options = parser.parse_args()
     print(f"PyTorch {torch.__version__}, {options.turns} turns, medians in ms\n")
-    print(f"{'operation':<12} {'threads':>7} {'tern':>9} {'PyTorch':>9} {'ratio':>6}")
+    print(f"{'operation':<22} {'threads':>7} {'tern':>9} {'PyTorch':>9} {'ratio':>6}")
     for name, forms in OPERATIONS.items():
         if options.filter not in name:
             continue
@@ -121,7 +130,7 @@ def main():
                 for run, times in zip(runs, others):
                     times.append(statistics.median(times_of(run)))
             ours, theirs = statistics.median(own), min(statistics.median(times) for times in others)
-            print(f"{name:<12} {threads:>7} {ours:>9.2f} {theirs:>9.2f} {ours / theirs:>6.2f}", flush=True)
+            print(f"{name:<22} {threads:>7} {ours:>9.2f} {theirs:>9.2f} {ours / theirs:>6.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,10 +34,15 @@ Tensor sum_of(const Shape& from, const Shape& to) {
   kernels::sum(random_on_device(from), 1, y);
   return y;
 }
-Tensor cross_entropy_of(int64_t rows) {
-  Tensor loss = Tensor::empty({}, {.device = kDevice}), probabilities = Tensor::empty({rows, 10}, {.device = kDevice});
-  kernels::cross_entropy(random_on_device({rows, 10}), Tensor::zeros({rows}, {.dtype = DType::i64, .device = kDevice}),
-                         0, loss, probabilities);
+/// If `ignored` is a label, the last block also adds the weights.
+Tensor cross_entropy_of(int64_t rows, std::optional<int64_t> ignored) {
+  Tensor loss = Tensor::empty({}, {.device = kDevice}), probabilities = Tensor::empty({rows, 10}, {.device = kDevice}),
+         divisor = Tensor::empty({}, {.dtype = DType::f64, .device = kDevice});
+  std::vector<int64_t> labels(static_cast<size_t>(rows));
+  for (size_t row = 0; row < labels.size(); ++row) labels[row] = static_cast<int64_t>(row) % 10;
+  kernels::cross_entropy(random_on_device({rows, 10}),
+                         {.labels = Tensor::from({rows}, labels).to(kDevice), .ignored = ignored}, loss, divisor,
+                         probabilities);
   return loss;
 }
 Tensor squared_norm_of(const std::vector<Shape>& shapes) {
@@ -90,7 +96,8 @@ const std::pair<std::string, std::function<Tensor()>> kSums[] = {
      [] {
        return sum_of({5000, 4}, {1, 1});
      }},
-    {"cross_entropy", [] { return cross_entropy_of(300); }},
+    {"cross_entropy", [] { return cross_entropy_of(300, {}); }},
+    {"cross_entropy without a label", [] { return cross_entropy_of(300, 3); }},
     {"squared_norm",
      [] {
        return squared_norm_of({{9000}, {3}, {0}});

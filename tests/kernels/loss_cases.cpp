@@ -1,4 +1,5 @@
 #include <limits>
+#include <optional>
 
 #include "tern/kernels/loss.h"
 #include "tests/kernels/parity_cases.h"
@@ -13,8 +14,55 @@ const Shape kBinaryShapes[] = {{}, {1}, {5, 33}, {2, 3, 4, 5}, {64, 103}, {3, 50
 struct CrossEntropyCase {
   int64_t rows, classes;
   double smoothing = 0;
+  bool weighted = false;
+  std::optional<int64_t> ignored = {};
 };
-const CrossEntropyCase kCrossEntropyCases[] = {{1, 2}, {3, 10}, {64, 10}, {5, 35, 0.1}, {2, 1000, 0.3}, {7, 1}};
+const CrossEntropyCase kCrossEntropyCases[] = {{1, 2},
+                                               {3, 10},
+                                               {64, 10},
+                                               {5, 35, 0.1},
+                                               {2, 1000, 0.3},
+                                               {7, 1},
+                                               {64, 10, 0, true},
+                                               {300, 10, 0, false, 3},
+                                               {300, 10, 0.1, true, 10},
+                                               {9, 1300, 0, true, 1300},
+                                               {9, 1300, 0.2, true},
+                                               {3, 1, 0, false, 0}};  // no row counts
+
+/// The cases of one loss for all rows, their mean or their sum, and of a loss for each row.
+void add_cross_entropy(ParityTable& table, const CrossEntropyCase& c) {
+  using namespace kernels;
+  const Shape shape{c.rows, c.classes};
+  const auto targets_of = [=](Run& run) {
+    const bool beside = c.ignored == c.classes;  // the ignored label is no class
+    const Tensor labels = run.integers({c.rows}, static_cast<uint32_t>(c.classes + (beside ? 1 : 0)));
+    return LabelTargets{labels, c.smoothing, c.weighted ? run.parameter({c.classes}, 0.5, 2) : Tensor(), c.ignored};
+  };
+  for (const char* form : {"mean", "sum", "each"}) {
+    const bool is_mean = form == std::string("mean");
+    const Shape loss_shape = form == std::string("each") ? Shape{c.rows} : Shape{};
+    const std::string name =
+        join({shape, ", ", form, c.smoothing > 0 ? ", smoothed" : "", c.weighted ? ", weighted" : "",
+              c.ignored ? join({", without label ", *c.ignored}) : ""});
+    table.push_back({&cross_entropy, name, [=](Run& run) {
+                       const Tensor x = run.input(shape, -4, 9);
+                       const LabelTargets targets = targets_of(run);
+                       Tensor sum;  // has no divisor
+                       Tensor &loss = run.parameter_output(loss_shape),
+                              &divisor = is_mean ? run.output_as(DType::f64, {}) : sum;
+                       run(cross_entropy, x, targets, loss, divisor, run.parameter_output(shape));
+                     }});
+    table.push_back({&cross_entropy_backward, name, [=](Run& run) {
+                       const Tensor probabilities = run.parameter(shape, 0, 1);
+                       const LabelTargets targets = targets_of(run);
+                       const Tensor dloss = run.parameter(loss_shape, 0.5, 2);
+                       const Tensor divisor = Tensor::full({}, 7.5, {.dtype = DType::f64, .device = run.device()});
+                       run(cross_entropy_backward, probabilities, targets, dloss, is_mean ? divisor : Tensor(),
+                           run.output(shape));
+                     }});
+  }
+}
 
 }  // namespace
 
@@ -78,34 +126,18 @@ void add_loss_cases(ParityTable& table) {
     table.push_back({kernel, "an impossible class and a certain one", [=](Run& run) {
                        run(*kernel, run.given({2, 3}, impossible), run.output({2, 3}));
                      }});
-  table.push_back(
-      {&cross_entropy, "an impossible class and a certain one", [=](Run& run) {
-         const Tensor x = run.given({2, 3}, impossible), labels = Tensor::zeros({2}, {DType::i64, x.device()});
-         Tensor& loss = run.parameter_output({});
-         run(cross_entropy, x, labels, 0, loss, run.parameter_output({2, 3}));
-       }});
-  for (const auto& c : kCrossEntropyCases) {
-    const Shape shape{c.rows, c.classes};
-    const std::string name = to_string(shape) + (c.smoothing > 0 ? " smoothed" : "");
-    const auto classes = static_cast<uint32_t>(c.classes);
-    table.push_back({&cross_entropy, name, [=](Run& run) {
-                       const Tensor x = run.input(shape, -4, 9), labels = run.integers({c.rows}, classes);
-                       Tensor& loss = run.parameter_output({});
-                       run(cross_entropy, x, labels, c.smoothing, loss, run.parameter_output(shape));
-                     }});
-    table.push_back({&cross_entropy_backward, name, [=](Run& run) {
-                       const Tensor probabilities = run.parameter(shape, 0, 1),
-                                    labels = run.integers({c.rows}, classes);
-                       const Tensor dloss = run.parameter({}, 0.5, 2);
-                       run(cross_entropy_backward, probabilities, labels, c.smoothing, dloss, run.output(shape));
-                     }});
-  }
-  for (const double smoothing : {0.0, 0.1})
-    table.push_back({&weighted_targets, join({"smoothing ", smoothing}), [=](Run& run) {
-                       const Tensor weights = run.parameter({5}, 0.5, 2), labels = run.integers({30}, 5);
-                       run(weighted_targets, weights, labels, {smoothing, 3}, run.parameter_output({30, 5}),
-                           run.output_as(DType::u8, {30, 5}), run.parameter_output({30}));
-                     }});
+  for (const bool weighted : {false, true})
+    table.push_back(
+        {&cross_entropy, join({"an impossible class and a certain one", weighted ? ", weighted" : ""}), [=](Run& run) {
+           const Tensor x = run.given({2, 3}, impossible),
+                        labels = Tensor::from<int64_t>({2}, {weighted ? 1 : 0, 1}).to(x.device());
+           // The impossible class has no weight, so that its target is 0 even if smoothed.
+           const Tensor weights = Tensor::from<float>({3}, {1, 0, 2}).to(parameter_dtype(x.dtype())).to(x.device());
+           Tensor &loss = run.parameter_output({}), &divisor = run.output_as(DType::f64, {});
+           run(cross_entropy, x, {labels, weighted ? 0.1 : 0, weighted ? weights : Tensor()}, loss, divisor,
+               run.parameter_output({2, 3}));
+         }});
+  for (const auto& c : kCrossEntropyCases) add_cross_entropy(table, c);
   for (const bool has_norm : {true, false})
     table.push_back({&keep_loss, has_norm ? "of three steps in two rows" : "without a norm", [=](Run& run) {
                        Tensor& rows = run.output_as(DType::f64, {2, 2});

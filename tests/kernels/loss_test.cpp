@@ -26,25 +26,48 @@ TEST(Softmax, DividesByTheSum) {
 
 TEST(CrossEntropy, AveragesOverRows) {
   const Tensor x = f64({2, 2}, {0, kLog3, 5, 5}), labels = Tensor::from({2}, std::vector<int64_t>{1, 0});
-  Tensor loss = empty_f64({}), probabilities = empty_f64({2, 2}), dx = empty_f64({2, 2});
-  cross_entropy(x, labels, 0, loss, probabilities);
+  Tensor loss = empty_f64({}), divisor = empty_f64({}), probabilities = empty_f64({2, 2}), dx = empty_f64({2, 2});
+  cross_entropy(x, {labels}, loss, divisor, probabilities);
   expect_values(loss, {-(kLog3 - kLog4 - std::log(2.0)) / 2});
+  expect_values(divisor, {2});
   expect_values(probabilities, {0.25, 0.75, 0.5, 0.5});
-  cross_entropy(x, labels, 0.2, loss, probabilities);
+  cross_entropy(x, {labels, 0.2}, loss, divisor, probabilities);
   expect_values(loss, {-(0.1 * -kLog4 + 0.9 * (kLog3 - kLog4) - std::log(2.0)) / 2});
-  cross_entropy_backward(probabilities, labels, 0.2, f64({}, {2}), dx);
+  cross_entropy_backward(probabilities, {labels, 0.2}, f64({}, {2}), divisor, dx);
   expect_values(dx, {0.25 - 0.1, 0.75 - 0.9, 0.5 - 0.9, 0.5 - 0.1});
+}
+
+TEST(CrossEntropy, WeighsClassesAndIgnoresALabel) {
+  const Tensor x = f64({3, 2}, {0, kLog3, 5, 5, 1, 2}), labels = Tensor::from<int64_t>({3}, {1, 0, -100});
+  const LabelTargets targets{labels, 0, f64({2}, {3, 0.5}), -100};
+  const double first = -0.5 * (kLog3 - kLog4), second = 3 * std::log(2.0);
+  Tensor each = empty_f64({3}), loss = empty_f64({}), divisor = empty_f64({}), none;
+  Tensor probabilities = empty_f64({3, 2}), dx = empty_f64({3, 2});
+  cross_entropy(x, targets, each, none, probabilities);
+  expect_values(each, {first, second, 0});
+  expect_values(probabilities, {0.25, 0.75, 0.5, 0.5, 0, 0});
+  cross_entropy(x, targets, loss, none, probabilities);
+  expect_values(loss, {first + second});
+  cross_entropy(x, targets, loss, divisor, probabilities);
+  expect_values(divisor, {3.5});
+  expect_values(loss, {(first + second) / 3.5});
+  cross_entropy_backward(probabilities, targets, f64({3}, {2, 1, 1}), none, dx);
+  expect_values(dx, {0.25, -0.25, -1.5, 1.5, 0, 0});
+  cross_entropy_backward(probabilities, targets, f64({}, {7}), divisor, dx);
+  expect_values(dx, {0.25, -0.25, -3, 3, 0, 0});
 }
 
 TEST(CrossEntropy, NamesALabelOutOfRange) {
   for (DType dtype : {DType::f32, DType::f64}) {
     const Tensor x = Tensor::zeros({3, 10}, {.dtype = dtype});
-    Tensor loss = Tensor::empty({}, {.dtype = dtype}), probabilities = Tensor::empty_like(x);
-    for (int64_t label : {-1, 10}) {
-      const Tensor labels = Tensor::from({3}, std::vector<int64_t>{0, 9, label});
-      EXPECT_EQ(message_of<Error>([&] { cross_entropy(x, labels, 0, loss, probabilities); }),
-                "cross_entropy: row 2 has label " + std::to_string(label) + ", expected 0 to 9 for 10 classes");
-    }
+    Tensor loss = Tensor::empty({}, {.dtype = dtype}), probabilities = Tensor::empty_like(x), none;
+    for (int64_t label : {-1, 10})
+      for (const std::optional<int64_t>& ignored : {std::optional<int64_t>(), std::optional<int64_t>(0)}) {
+        const Tensor labels = Tensor::from({3}, std::vector<int64_t>{0, 9, label});
+        EXPECT_EQ(message_of<Error>(
+                      [&] { cross_entropy(x, {.labels = labels, .ignored = ignored}, loss, none, probabilities); }),
+                  "cross_entropy: row 2 has label " + std::to_string(label) + ", expected 0 to 9 for 10 classes");
+      }
   }
 }
 
