@@ -68,7 +68,9 @@ struct MeanSquaredError {
 };
 
 struct BinaryCrossEntropy {
-  Saved target, x;
+  Saved target;
+  bool is_mean;  ///< or one loss for each element
+  Saved x = {};
 
   Tensor forward(const Tensor& input) {
     const DType wide = parameter_dtype(input.dtype());
@@ -76,11 +78,12 @@ struct BinaryCrossEntropy {
               (target.dtype() == input.dtype() || target.dtype() == wide),
           "binary_cross_entropy_with_logits: logits ", input.dtype(), " ", input.shape(), ", targets ", target.dtype(),
           " ", target.shape(), ", expected one shape, and targets of ", wide);
-    check(input.numel() != 0, "binary_cross_entropy_with_logits: logits of shape ", input.shape(),
+    check(!is_mean || input.numel() != 0, "binary_cross_entropy_with_logits: logits of shape ", input.shape(),
           ", expected one element or more to average over");
     x = input;
     target = in_format(convert(target.get(), wide).value(), input.format());
-    Tensor loss = Tensor::empty({}, {wide, input.device()});
+    Tensor loss = is_mean ? Tensor::empty({}, {wide, input.device()})
+                          : Tensor::empty(input.shape(), {wide, input.device(), input.format()});
     kernels::binary_cross_entropy(x, target, loss);
     return loss;
   }
@@ -88,23 +91,6 @@ struct BinaryCrossEntropy {
     Tensor dx = x.empty_like();
     kernels::binary_cross_entropy_backward(x, target, dloss, dx);
     return {dx};
-  }
-};
-
-/// One loss for each element. The formulas are those of the kernels that give the mean.
-struct BinaryCrossEntropyEach {
-  Saved target, x;
-
-  static std::string name() { return "binary_cross_entropy_with_logits"; }
-  Tensor forward(const Tensor& input) {
-    x = input;
-    const NoGradient no_gradient;
-    const Variable logits = input;
-    return (relu(logits) - logits * target.get() + log(exp(-abs(logits)) + 1)).value();
-  }
-  Gradients backward(const Tensor& dy, const Needs&) const {
-    const NoGradient no_gradient;
-    return {(Variable(dy) * (sigmoid(x.get()) - target.get())).value()};
   }
 };
 
@@ -184,15 +170,9 @@ Variable l1(const Variable& x, const Tensor& target, LossReduction reduction) {
   return reduced("l1", abs(convert(x, wide) - constant(target, wide)), reduction);
 }
 Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets, LossReduction reduction) {
-  if (reduction == LossReduction::mean) return apply(BinaryCrossEntropy{.target = targets, .x = {}}, logits);
-  const DType wide = parameter_dtype(logits.value().dtype());
-  check(logits.shape() == targets.shape() && is_floating(targets.dtype()), "binary_cross_entropy_with_logits: logits ",
-        logits.value().dtype(), " ", logits.shape(), ", targets ", targets.dtype(), " ", targets.shape(),
-        ", expected one shape, and targets of ", wide);
-  return reduced(
-      "binary_cross_entropy_with_logits",
-      apply(BinaryCrossEntropyEach{.target = constant(targets, wide).value(), .x = {}}, convert(logits, wide)),
-      reduction);
+  const Variable loss =
+      apply(BinaryCrossEntropy{.target = targets, .is_mean = reduction == LossReduction::mean}, logits);
+  return reduction == LossReduction::sum ? sum(loss) : loss;
 }
 
 }  // namespace tern

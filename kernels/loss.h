@@ -61,11 +61,12 @@ inline constinit Kernel<void(const Tensor& x, const Tensor& target, Tensor& loss
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx)> mse_backward{
     "mse_backward"};
 
-/// loss = mean of max(x, 0) - x·t + log(1 + exp(-|x|)) over all elements, rank 0, `parameter_dtype` of x: the
-/// cross-entropy between t and sigmoid(x). target: the shape and format of x, in `parameter_dtype` of x.
+/// max(x, 0) - x·t + log(1 + exp(-|x|)), the cross-entropy between t and sigmoid(x). `loss` has the shape and format of
+/// x, or rank 0 and gets the mean over all elements. target: the shape and format of x. Both have `parameter_dtype` of
+/// x.
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, Tensor& loss)> binary_cross_entropy{
     "binary_cross_entropy"};
-/// dx = dloss/numel · (sigmoid(x) - target)
+/// dx = dloss · (sigmoid(x) - target), by numel if the loss was the mean. dloss has the shape and format of the loss.
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx)>
     binary_cross_entropy_backward{"binary_cross_entropy_backward"};
 

@@ -271,10 +271,19 @@ void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
   visit_fast(x.dtype(), "binary_cross_entropy", [&]<class T>(T) {
     const T* in = x.data<T>();
     const float* wanted = target.data<float>();
-    *loss.data<float>() = mean_of(x.numel(), [=](int64_t i) {
+    const auto term = [=](int64_t i) {
       const float logit = load(in + i), distance = logit < 0.0f ? -logit : logit;
       // If the logit is NaN, so is its product.
       return (logit > 0.0f ? logit : 0.0f) - logit * wanted[i] + logarithm_of_one_plus(exponential(-distance));
+    };
+    float* out = loss.data<float>();
+    if (loss.rank() == 0) {
+      *out = mean_of(x.numel(), term);
+      return;
+    }
+    parallel_vectorized(x.numel(), kGrain, [=](int64_t first, int64_t last) {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) out[i] = term(i);
     });
   });
 }
@@ -282,20 +291,26 @@ void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
 void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
   kernels::check_binary_target(x, target);
   kernels::check_alike("binary_cross_entropy_backward", x, dx);
-  const auto scale = static_cast<float>(dloss.item() / static_cast<double>(x.numel()));
   visit_fast(x.dtype(), "binary_cross_entropy_backward", [&]<class T>(T) {
     const T* in = x.data<T>();
     const float* wanted = target.data<float>();
     T* out = dx.data<T>();
-    parallel_vectorized(x.numel(), kGrain, [=](int64_t first, int64_t last) {
+    const auto run = [&](auto scale) {
+      parallel_vectorized(x.numel(), kGrain, [=](int64_t first, int64_t last) {
 #pragma omp simd
-      for (int64_t i = first; i < last; ++i) {
-        // With the probability of the less likely side, sigmoid(x) - 1 has no cancellation either.
-        const float logit = load(in + i), power = exponential(logit < 0.0f ? logit : -logit),
-                    unlikely = power / (1.0f + power);
-        store(out + i, scale * (logit > 0.0f ? (1.0f - wanted[i]) - unlikely : unlikely - wanted[i]));
-      }
-    });
+        for (int64_t i = first; i < last; ++i) {
+          // With the probability of the less likely side, sigmoid(x) - 1 has no cancellation either.
+          const float logit = load(in + i), power = exponential(logit < 0.0f ? logit : -logit),
+                      unlikely = power / (1.0f + power);
+          store(out + i, scale(i) * (logit > 0.0f ? (1.0f - wanted[i]) - unlikely : unlikely - wanted[i]));
+        }
+      });
+    };
+    const float* dlosses = dloss.data<float>();
+    if (dloss.rank() == 0)
+      run([scale = static_cast<float>(*dlosses / static_cast<double>(x.numel()))](int64_t) { return scale; });
+    else
+      run([=](int64_t i) { return dlosses[i]; });
   });
 }
 

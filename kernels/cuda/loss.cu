@@ -270,36 +270,44 @@ void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Te
       target);
 }
 
-template <class T>
 struct LogisticLoss {
+  __device__ float operator()(float x, float target) const {
+    // fmaxf drops a NaN, but the product has it.
+    return fmaxf(x, 0) - x * target + log1pf(expf(-fabsf(x)));
+  }
+};
+
+template <class T>
+struct LogisticSum {
   const T* x;
   const float* target;
   template <int Width>
   __device__ void add(int64_t at, int64_t, float* sums) const {
     const auto logits = load_pack<T, Width>(x + at);
     const auto targets = load_pack<float, Width>(target + at);
-    for (int j = 0; j < Width; ++j) {
-      const auto logit = float(logits.values[j]);
-      // fmaxf drops a NaN, but the product has it.
-      sums[j] += fmaxf(logit, 0) - logit * targets.values[j] + log1pf(expf(-fabsf(logit)));
-    }
+    for (int j = 0; j < Width; ++j) sums[j] += LogisticLoss{}(float(logits.values[j]), targets.values[j]);
   }
 };
 
 struct LogisticGradient {
   float factor;
-  const float* dloss;
-  __device__ float operator()(float x, float target) const {
+  __device__ float operator()(float x, float target, float dloss) const {
     // With the probability of the less likely side, sigmoid(x) - 1 has no cancellation either.
     const float power = expf(-fabsf(x)), unlikely = power / (1 + power);
-    return *dloss * factor * (x > 0 ? (1 - target) - unlikely : unlikely - target);
+    return dloss * factor * (x > 0 ? (1 - target) - unlikely : unlikely - target);
   }
 };
 
 void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
+  constexpr const char* kOperation = "binary_cross_entropy";
   kernels::check_binary_target(x, target);
-  visit_fast(x.dtype(), "binary_cross_entropy", [&]<class T>(T) {
-    store_mean("binary_cross_entropy", x, LogisticLoss<T>{x.data<T>(), target.data<float>()}, loss);
+  visit_fast(x.dtype(), kOperation, [&]<class T>(T) {
+    const T* logits = x.data<T>();
+    const float* targets = target.data<float>();
+    if (loss.rank() == 0) return store_mean(kOperation, x, LogisticSum<T>{logits, targets}, loss);
+    if (x.numel() == 0) return;
+    map_walk(kOperation, x.device(), straight<3>(kOperation, x.numel()), LogisticLoss{}, loss.data<float>(), logits,
+             targets);
   });
 }
 
@@ -309,11 +317,13 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
   kernels::check_alike(kOperation, x, dx);
   if (dx.numel() == 0) return;
   const auto strides = [&](const Tensor& tensor) { return kernels::strides_in(tensor, dx.shape()); };
-  const kernels::LoopNest<3> nest(dx.shape(), kernels::storage_order(dx), {strides(dx), strides(x), strides(target)});
-  const LogisticGradient gradient{static_cast<float>(1 / static_cast<double>(x.numel())), dloss.data<float>()};
+  const kernels::LoopNest<4> nest(dx.shape(), kernels::storage_order(dx),
+                                  {strides(dx), strides(x), strides(target), strides(dloss)});
+  const LogisticGradient gradient{dloss.rank() == 0 ? static_cast<float>(1 / static_cast<double>(x.numel())) : 1};
   visit_fast(x.dtype(), kOperation, [&]<class T>(T) {
-    map_walk(kOperation, x.device(), Walk<3>(nest, kOperation), gradient, dx.data<T>(),
-             static_cast<const T*>(x.data<T>()), static_cast<const float*>(target.data<float>()));
+    map_walk(kOperation, x.device(), Walk<4>(nest, kOperation), gradient, dx.data<T>(),
+             static_cast<const T*>(x.data<T>()), static_cast<const float*>(target.data<float>()),
+             static_cast<const float*>(dloss.data<float>()));
   });
 }
 

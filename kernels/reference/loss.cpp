@@ -189,12 +189,18 @@ void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
   kernels::check_binary_target(x, target);
   visit_floating(x.dtype(), "binary_cross_entropy", [&]<class T>(T) {
     using Wide = wider_t<T>;
+    const bool is_mean = loss.rank() == 0;
     Wide sum = 0;
     for (int64_t i = 0; i < x.numel(); ++i) {
       const Wide logit = x.data<T>()[i];
-      sum += std::max(logit, Wide(0)) - logit * target.data<Wide>()[i] + std::log1p(std::exp(-std::abs(logit)));
+      const Wide term =
+          std::max(logit, Wide(0)) - logit * target.data<Wide>()[i] + std::log1p(std::exp(-std::abs(logit)));
+      if (is_mean)
+        sum += term;
+      else
+        loss.data<Wide>()[i] = term;
     }
-    loss.data<Wide>()[0] = sum / static_cast<Wide>(x.numel());
+    if (is_mean) loss.data<Wide>()[0] = sum / static_cast<Wide>(x.numel());
   });
 }
 
@@ -203,8 +209,9 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
   kernels::check_alike("binary_cross_entropy_backward", x, dx);
   visit_floating(x.dtype(), "binary_cross_entropy_backward", [&]<class T>(T) {
     using Wide = wider_t<T>;
-    const Wide scale = dloss.data<Wide>()[0] / static_cast<Wide>(x.numel());
+    const bool is_mean = dloss.rank() == 0;
     for (int64_t i = 0; i < x.numel(); ++i) {
+      const Wide scale = is_mean ? dloss.data<Wide>()[0] / static_cast<Wide>(x.numel()) : dloss.data<Wide>()[i];
       // With the probability of the less likely side, sigmoid(x) - 1 has no cancellation either.
       const Wide logit = x.data<T>()[i], t = target.data<Wide>()[i], power = std::exp(-std::abs(logit)),
                  unlikely = power / (1 + power);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tern/autograd/functional.h"
+#include "tests/support/cuda.h"
 #include "tests/support/values.h"
 
 namespace tern {
@@ -86,6 +87,28 @@ TEST(BinaryCrossEntropyWithLogits, TakesOneFormatBesideTheOther) {
       expect_values(x.gradient(), kGradient, 2e-7);
     }
   }
+}
+
+// e^-20 is far below the precision of 1 + e^-20 and of sigmoid(20).
+void expect_precision(const std::vector<DType>& dtypes, Device device) {
+  constexpr double kCertain = 2.061153620314381e-9, kSlope = -2.0611536181902037e-9;  // log(1 + e^-20), -1/(1 + e^20)
+  for (const DType dtype : dtypes)
+    for (const auto reduction : {LossReduction::mean, LossReduction::sum, LossReduction::none}) {
+      const TensorOptions options{dtype, device};
+      const auto x = Variable::leaf(Tensor::full({1}, 20, options));
+      const Variable loss = binary_cross_entropy_with_logits(x, Tensor::full({1}, 1, options), reduction);
+      EXPECT_NEAR(loss.value().item(), kCertain, 1e-6 * kCertain);
+      loss.backward(Tensor::full(loss.shape(), 1, options));
+      EXPECT_NEAR(x.gradient().item(), kSlope, -1e-6 * kSlope);
+    }
+}
+
+TEST(BinaryCrossEntropyWithLogits, IsPreciseIfThePredictionIsCertain) {
+  expect_precision({DType::f64, DType::f32}, {});
+}
+TEST(CudaBinaryCrossEntropyWithLogits, IsPreciseIfThePredictionIsCertain) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  expect_precision({DType::f32}, {DeviceType::cuda, 0});
 }
 
 TEST(BinaryCrossEntropyWithLogits, PassesNaN) {

@@ -1,3 +1,4 @@
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -64,6 +65,25 @@ void add_cross_entropy(ParityTable& table, const CrossEntropyCase& c) {
   }
 }
 
+/// The cases of the mean, and of one loss for each element.
+void add_binary(ParityTable& table, const std::string& of, const Shape& shape,
+                const std::function<Tensor(Run&)>& logits, const std::function<Tensor(Run&)>& targets) {
+  using namespace kernels;
+  for (const bool each : {false, true}) {
+    const std::string name = of + (each ? ", each" : ", mean");
+    table.push_back({&binary_cross_entropy, name, [=](Run& run) {
+                       const Tensor x = logits(run), target = targets(run).to(x.format());
+                       run(binary_cross_entropy, x, target, run.output_as(target.dtype(), each ? shape : Shape{}));
+                     }});
+    table.push_back({&binary_cross_entropy_backward, name, [=](Run& run) {
+                       const Tensor x = logits(run), target = targets(run).to(x.format());
+                       const Tensor dloss = run.parameter(each ? shape : Shape{}, 0.5, 2);
+                       run(binary_cross_entropy_backward, x, target, each ? dloss.to(x.format()) : dloss,
+                           run.output(shape));
+                     }});
+  }
+}
+
 }  // namespace
 
 void add_loss_cases(ParityTable& table) {
@@ -89,35 +109,20 @@ void add_loss_cases(ParityTable& table) {
                        run(mse_backward, x, target, run.parameter({}, 0.5, 2), run.output(shape));
                      }});
   }
-  for (const Shape& shape : kBinaryShapes) {
-    const std::string name = to_string(shape);
-    table.push_back({&binary_cross_entropy, name, [=](Run& run) {
-                       const Tensor x = run.input(shape, -9, 9), target = run.parameter(shape, 0, 1).to(x.format());
-                       run(binary_cross_entropy, x, target, run.parameter_output({}));
-                     }});
-    table.push_back({&binary_cross_entropy_backward, name, [=](Run& run) {
-                       const Tensor x = run.input(shape, -9, 9), target = run.parameter(shape, 0, 1).to(x.format());
-                       run(binary_cross_entropy_backward, x, target, run.parameter({}, 0.5, 2), run.output(shape));
-                     }});
-  }
+  for (const Shape& shape : kBinaryShapes)
+    add_binary(
+        table, to_string(shape), shape, [=](Run& run) { return run.input(shape, -9, 9); },
+        [=](Run& run) { return run.parameter(shape, 0, 1); });
   const auto binary = [&table](const char* name, const Shape& shape, const std::vector<float>& logits,
                                const std::vector<float>& targets) {
-    const auto target_of = [=](const Tensor& x) {
-      return Tensor::from(shape, targets).to(parameter_dtype(x.dtype())).to(x.device());
-    };
-    table.push_back({&binary_cross_entropy, name, [=](Run& run) {
-                       const Tensor x = run.given(shape, logits);
-                       run(binary_cross_entropy, x, target_of(x), run.parameter_output({}));
-                     }});
-    table.push_back({&binary_cross_entropy_backward, name, [=](Run& run) {
-                       const Tensor x = run.given(shape, logits);
-                       run(binary_cross_entropy_backward, x, target_of(x), run.parameter({}, 0.5, 2),
-                           run.output(shape));
-                     }});
+    add_binary(
+        table, name, shape, [=](Run& run) { return run.given(shape, logits); },
+        [=](Run& run) { return Tensor::from(shape, targets).to(run.parameter({}).dtype()).to(run.device()); });
   };
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   binary("certain and wrong", {4}, {-500, 90, 1000, -88}, {1, 0, 0, 1});
   binary("certain and right", {3}, {-20, 16, -12}, {0, 1, 0});  // log(1 + e) for e far below 1
+  binary("certain and right, positive", {1}, {20}, {1});
   binary("infinite and right", {2}, {infinity, 0}, {0.5, 0});
   binary("NaN among the logits", {3}, {1, nan, -1}, {0, 0, 1});
   binary("NaN among the targets", {3}, {1, 0.5, -1}, {0, nan, 1});

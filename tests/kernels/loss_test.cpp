@@ -87,6 +87,11 @@ TEST(BinaryCrossEntropy, AveragesOverElements) {
   expect_values(loss, {(std::log(2.0) + (kLog4 - kLog3) + (0.25 * kLog4 + 0.75 * (kLog4 - kLog3)) + 1000) / 4});
   binary_cross_entropy_backward(x, target, f64({}, {2}), dx);
   expect_values(dx, {0, -0.125, 0, 0.5});
+  Tensor each = empty_f64({2, 2});
+  binary_cross_entropy(x, target, each);
+  expect_values(each, {std::log(2.0), kLog4 - kLog3, 0.25 * kLog4 + 0.75 * (kLog4 - kLog3), 1000});
+  binary_cross_entropy_backward(x, target, f64({2, 2}, {1, 2, 3, 4}), dx);
+  expect_values(dx, {0, -0.5, 0, 4});
 }
 
 // As PyTorch, which uses log1p: e^-20 is far below the precision of 1 + e^-20.
