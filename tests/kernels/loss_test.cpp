@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tern/kernels/loss.h"
+#include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
 #include "tests/support/values.h"
 
@@ -68,6 +69,25 @@ TEST(CrossEntropy, NamesALabelOutOfRange) {
                       [&] { cross_entropy(x, {.labels = labels, .ignored = ignored}, loss, none, probabilities); }),
                   "cross_entropy: row 2 has label " + std::to_string(label) + ", expected 0 to 9 for 10 classes");
       }
+  }
+}
+
+// The host does not wait for the device to read its labels.
+TEST(CudaCrossEntropy, GivesNaNForALabelOutOfRange) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Device kGpu{DeviceType::cuda, 0};
+  const Tensor x = Tensor::zeros({4, 10}, {.device = kGpu}), labels = integers({0, 10, 3, -1}).to(kGpu);
+  for (const Tensor& weights : {Tensor(), Tensor::full({10}, 2, {.device = kGpu})}) {
+    const LabelTargets targets{labels, 0, weights, 3};
+    Tensor each = Tensor::empty({4}, {.device = kGpu}), mean = Tensor::empty({}, {.device = kGpu}), none,
+           divisor = Tensor::empty({}, {DType::f64, kGpu}), probabilities = Tensor::empty_like(x);
+    cross_entropy(x, targets, each, none, probabilities);
+    const Values losses = each.to_vector<double>();
+    EXPECT_NEAR(losses[0], std::log(10.0) * (weights.defined() ? 2 : 1), 1e-5);
+    EXPECT_TRUE(std::isnan(losses[1]) && std::isnan(losses[3]));
+    EXPECT_EQ(losses[2], 0);
+    cross_entropy(x, targets, mean, divisor, probabilities);
+    EXPECT_TRUE(std::isnan(mean.item()));
   }
 }
 
