@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "tern/kernels/cpu/map.h"
 #include "tern/kernels/pooling.h"
@@ -177,15 +178,72 @@ void average_pool2d_backward(const Tensor& dy, const PoolGeometry& geometry, Ten
 using kernels::Extent2;
 using kernels::PoolGeometry;
 
-constexpr int64_t kWindowStrip = 8;
+/// The number of adjacent elements that a loop of maximum pooling takes at a time: a constant, so that a strip is a few
+/// whole vectors in registers.
+template <int64_t kCount>
+struct Strip {
+  static constexpr int64_t kMost = kCount;
+  constexpr operator int64_t() const { return kCount; }
+};
+/// The strip for points of fewer than eight elements. The mask shows the compiler that vectors do not pay.
+struct ShortStrip {
+  static constexpr int64_t kMost = 7;
+  int64_t count;
+  operator int64_t() const { return count & kMost; }
+};
 
-/// Calls strip(begin, count) for all `width` elements of a point. If there are at least eight, it takes eight at a
-/// time. The last eight may overlap the ones before, which are then computed again.
-template <class Strip>
-void for_each_strip(int64_t width, Strip strip) {
-  if (width < kWindowStrip) return strip(0, width);
-  for (int64_t block = 0; block < width; block += kWindowStrip)
-    strip(std::min(block, width - kWindowStrip), std::integral_constant<int64_t, kWindowStrip>());
+/// Calls function(P*, strip) with the elements of `where` and the strip for points of `width` elements.
+template <class Function>
+void visit_strips(const Tensor& where, int64_t width, Function function) {
+  kernels::visit_places(where, [&](auto* place) {
+    if (width >= 16)
+      function(place, Strip<16>());
+    else if (width >= 8)
+      function(place, Strip<8>());
+    else
+      function(place, ShortStrip{width});
+  });
+}
+
+/// Calls body(begin) for strips that cover all `width` elements of a point. The last one may overlap the one before,
+/// and its elements are then computed again.
+template <int64_t kCount, class Body>
+void for_each_strip(int64_t width, Strip<kCount>, Body body) {
+  for (int64_t block = 0; block < width; block += kCount) body(std::min(block, width - kCount));
+}
+template <class Body>
+void for_each_strip(int64_t, ShortStrip, Body body) {
+  body(0);
+}
+
+/// The largest element of a window so far, and its place.
+struct Winner {
+  float value;
+  int32_t place;
+
+  void meet(float other, int32_t its_place) {
+    const bool wins = (other > value) | (other != other);
+    value = wins ? other : value;
+    place = wins ? its_place : place;
+  }
+};
+
+/// Pools all channels of a window of kSize × kSize elements that no border cuts. `corner` is its first element. Without
+/// loops over the window, the winners of a strip stay in registers.
+template <int64_t kSize, class T, class P, class Strip>
+void pool_whole_window(const T* corner, int64_t row_stride, int64_t width, Strip strip, T* to, P* place) {
+  for_each_strip(width, strip, [=](int64_t begin) {
+#pragma omp simd
+    for (int64_t c = begin; c < begin + strip; ++c) {
+      Winner best{load(corner + c), 0};
+      const auto meet_all = [&]<int32_t... k>(std::integer_sequence<int32_t, k...>) {
+        (best.meet(load(corner + k / kSize * row_stride + k % kSize * width + c), k), ...);
+      };
+      meet_all(std::make_integer_sequence<int32_t, kSize * kSize>());
+      store(to + c, best.value);
+      place[c] = static_cast<P>(best.place);
+    }
+  });
 }
 
 void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor& where) {
@@ -193,7 +251,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
     const PointGrid in = point_grid(x), out = point_grid(y);
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    kernels::visit_places(where, [&]<class P>(P* place) {
+    visit_strips(where, out.width, [&]<class P, class Strip>(P* place, Strip strip) {
       for_each_grid_row(out, [=](int64_t plane, int64_t i) {
         const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
         for (int64_t j = 0; j < out.w; ++j) {
@@ -202,11 +260,21 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
               static_cast<int32_t>((rows.first - rows.origin) * geometry.window.w + columns.first - columns.origin);
           const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width;
           const int64_t target = ((plane * out.h + i) * out.w + j) * out.width;
-          for_each_strip(out.width, [=](int64_t begin, auto count) {
-            float best[kWindowStrip];
-            int32_t winner[kWindowStrip];
+          const bool is_whole = !std::is_same_v<Strip, ShortStrip> && rows.last - rows.first == geometry.window.h &&
+                                columns.last - columns.first == geometry.window.w;
+          if (is_whole && geometry.window == Extent2(2)) {
+            pool_whole_window<2>(corner, in.w * in.width, in.width, strip, to + target, place + target);
+            continue;
+          }
+          if (is_whole && geometry.window == Extent2(3)) {
+            pool_whole_window<3>(corner, in.w * in.width, in.width, strip, to + target, place + target);
+            continue;
+          }
+          for_each_strip(out.width, strip, [=](int64_t begin) {
+            float best[Strip::kMost];
+            int32_t winner[Strip::kMost];
 #pragma omp simd
-            for (int64_t c = 0; c < count; ++c) {
+            for (int64_t c = 0; c < strip; ++c) {
               best[c] = load(corner + begin + c);
               winner[c] = first;
             }
@@ -215,7 +283,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
                 const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
                 const auto here = static_cast<int32_t>((h - rows.origin) * geometry.window.w + w - columns.origin);
 #pragma omp simd
-                for (int64_t c = 0; c < count; ++c) {
+                for (int64_t c = 0; c < strip; ++c) {
                   const float value = load(point + c);
                   const bool wins = (value > best[c]) | (value != value);
                   best[c] = wins ? value : best[c];
@@ -223,7 +291,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
                 }
               }
 #pragma omp simd
-            for (int64_t c = 0; c < count; ++c) {
+            for (int64_t c = 0; c < strip; ++c) {
               store(to + target + begin + c, best[c]);
               place[target + begin + c] = static_cast<P>(winner[c]);
             }
@@ -241,9 +309,9 @@ bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const Point
 }
 
 /// Writes the gradient of each window to its winner and zeros to its other elements.
-template <class T, class P>
+template <class T, class P, class Strip>
 void scatter_to_winners(const T* from, const P* place, const PoolGeometry& geometry, const PointGrid& in,
-                        const PointGrid& out, T* to) {
+                        const PointGrid& out, Strip strip, T* to) {
   for_each_grid_row(out, [=](int64_t plane, int64_t i) {
     for (int64_t row = 0; row < geometry.window.h; ++row)
       for (int64_t j = 0; j < out.w; ++j) {
@@ -251,9 +319,9 @@ void scatter_to_winners(const T* from, const P* place, const PoolGeometry& geome
         T* target = to + ((plane * in.h + i * geometry.window.h + row) * in.w + j * geometry.window.w) * in.width;
         for (int64_t column = 0; column < geometry.window.w; ++column, target += in.width) {
           const auto here = static_cast<int32_t>(row * geometry.window.w + column);
-          for_each_strip(in.width, [=](int64_t begin, auto count) {
+          for_each_strip(in.width, strip, [=](int64_t begin) {
 #pragma omp simd
-            for (int64_t c = begin; c < begin + count; ++c) {
+            for (int64_t c = begin; c < begin + strip; ++c) {
               const float d = load(from + source + c);  // before the choice, so that it is one plain load
               store(target + c, static_cast<int32_t>(place[source + c]) == here ? d : 0.0f);
             }
@@ -270,17 +338,16 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
     const PointGrid in = point_grid(dx), out = point_grid(d_out);
     const T* from = d_out.data<T>();
     T* to = dx.data<T>();
-    kernels::visit_places(winners, [&](const auto* place) {
-      if (windows_tile(geometry, in, out) && in.width >= kWindowStrip)
-        return scatter_to_winners(from, place, geometry, in, out, to);
+    visit_strips(winners, in.width, [&]<class Strip>(const auto* place, Strip strip) {
+      if (windows_tile(geometry, in, out) && !std::is_same_v<Strip, ShortStrip>)
+        return scatter_to_winners(from, place, geometry, in, out, strip, to);
       for_each_grid_row(in, [=](int64_t plane, int64_t h) {
         const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
         CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
         for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
           T* target = to + ((plane * in.h + h) * in.w + w) * in.width;
-          for (int64_t begin = 0; begin < in.width; begin += kPoolStrip) {
-            const int64_t width = std::min(kPoolStrip, in.width - begin);
-            float sum[kPoolStrip] = {};
+          for_each_strip(in.width, strip, [=](int64_t begin) {
+            float sum[Strip::kMost] = {};
             for (int64_t i = rows.first; i < rows.last; ++i)
               for (int64_t j = columns.first; j < columns.last; ++j) {
                 const int64_t source = ((plane * out.h + i) * out.w + j) * out.width + begin;
@@ -288,14 +355,14 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
                 const int64_t column = w - j * geometry.stride.w + geometry.padding.w;
                 const auto here = static_cast<int32_t>(row * geometry.window.w + column);
 #pragma omp simd
-                for (int64_t c = 0; c < width; ++c) {
+                for (int64_t c = 0; c < strip; ++c) {
                   const float d = load(from + source + c);
                   sum[c] += static_cast<int32_t>(place[source + c]) == here ? d : 0.0f;
                 }
               }
 #pragma omp simd
-            for (int64_t c = 0; c < width; ++c) store(target + begin + c, sum[c]);
-          }
+            for (int64_t c = 0; c < strip; ++c) store(target + begin + c, sum[c]);
+          });
         }
       });
     });
