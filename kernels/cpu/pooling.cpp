@@ -302,21 +302,23 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
   });
 }
 
-/// Whether the windows tile the input: each of its elements lies in exactly one window.
+/// Whether the windows tile the input: each of its elements lies in exactly one window, but for the last rows and
+/// columns if no window fits there.
 bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const PointGrid& out) {
-  return geometry.window == geometry.stride && geometry.padding == Extent2(0) && in.h == out.h * geometry.window.h &&
-         in.w == out.w * geometry.window.w;
+  return geometry.window == geometry.stride && geometry.padding == Extent2(0) && out.h * geometry.window.h <= in.h &&
+         out.w * geometry.window.w <= in.w;
 }
 
-/// Writes the gradient of each window to its winner and zeros to its other elements.
+/// Writes the gradient of each window to its winner and zeros to all other elements.
 template <class T, class P, class Strip>
 void scatter_to_winners(const T* from, const P* place, const PoolGeometry& geometry, const PointGrid& in,
                         const PointGrid& out, Strip strip, T* to) {
   for_each_grid_row(out, [=](int64_t plane, int64_t i) {
-    for (int64_t row = 0; row < geometry.window.h; ++row)
+    T* rows = to + (plane * in.h + i * geometry.window.h) * in.w * in.width;
+    for (int64_t row = 0; row < geometry.window.h; ++row) {
+      T* target = rows + row * in.w * in.width;
       for (int64_t j = 0; j < out.w; ++j) {
         const int64_t source = ((plane * out.h + i) * out.w + j) * out.width;
-        T* target = to + ((plane * in.h + i * geometry.window.h + row) * in.w + j * geometry.window.w) * in.width;
         for (int64_t column = 0; column < geometry.window.w; ++column, target += in.width) {
           const auto here = static_cast<int32_t>(row * geometry.window.w + column);
           for_each_strip(in.width, strip, [=](int64_t begin) {
@@ -328,6 +330,11 @@ void scatter_to_winners(const T* from, const P* place, const PoolGeometry& geome
           });
         }
       }
+      std::fill_n(target, (in.w - out.w * geometry.window.w) * in.width, T{});
+    }
+    if (i + 1 == out.h)
+      std::fill_n(rows + geometry.window.h * in.w * in.width, (in.h - out.h * geometry.window.h) * in.w * in.width,
+                  T{});
   });
 }
 
