@@ -38,13 +38,13 @@ void sigmoid_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
 }
 
 void tanh(const Tensor& x, Tensor& y) {
-  // Near 0 the quotient loses precision by cancellation, so an odd polynomial is used instead. For negative v it would
-  // lose a bit of 1 + y, so its sign comes last.
+  // Near 0 the quotient loses precision by cancellation, so an odd polynomial is used instead. The sign comes last:
+  // for negative v the quotient would lose a bit of 1 + y, and the polynomial would map -0 to 0.
   map("tanh", x, y, [](float v) {
     const float square = v * v;
     const float small = v + v * square * (-1.0f / 3 + square * (2.0f / 15 + square * (-17.0f / 315)));
     const float large = 1.0f - 2.0f / (exponential(2.0f * std::abs(v)) + 1.0f);
-    return square < 0.01f ? small : std::copysign(large, v);
+    return std::copysign(square < 0.01f ? small : large, v);
   });
 }
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "tests/support/message_of.h"
@@ -55,6 +57,32 @@ TEST(Elementwise, GeluGivesPublishedValues) {
   expect_values(y, {-0.00404951, -0.15865529, 0, 0.8413447, 2.9959507}, 5e-7);
   gelu(x, GeluForm::by_tanh, y);
   expect_values(y, {-0.00363752, -0.15880796, 0, 0.841192, 2.9963627}, 5e-7);
+}
+
+// The parity table compares values, and -0 equals 0.
+TEST(Elementwise, KeepsTheSignOfZero) {
+  Tensor x = Tensor::empty({37}), y = Tensor::empty({37});  // some vectors, and elements behind them
+  const auto zeros = x.span<float>();
+  for (size_t i = 0; i < zeros.size(); ++i) zeros[i] = i % 3 == 0 ? 0.0f : -0.0f;
+  const std::pair<const char*, std::function<void(Target)>> operations[] = {
+      {"tanh", [&](Target on) { tanh.on(on)(x, y); }},
+      {"scale", [&](Target on) { scale.on(on)(x, 3, y); }},
+      {"pow", [&](Target on) { pow.on(on)(x, 3, y); }},
+      {"sqrt", [&](Target on) { sqrt.on(on)(x, y); }},
+      {"silu", [&](Target on) { silu.on(on)(x, y); }},
+      {"exact gelu", [&](Target on) { gelu.on(on)(x, GeluForm::exact, y); }},
+      {"gelu by tanh", [&](Target on) { gelu.on(on)(x, GeluForm::by_tanh, y); }},
+      {"leaky_relu", [&](Target on) { leaky_relu.on(on)(x, 0.1, y); }}};
+  for (const Target target : {Target::reference, Target::cpu})
+    for (const auto& [name, operation] : operations) {
+      if (!tanh.has(target)) continue;
+      y.fill(1);
+      operation(target);
+      for (size_t i = 0; i < zeros.size(); ++i) {
+        EXPECT_EQ(y.span<float>()[i], 0) << name;
+        EXPECT_EQ(std::signbit(y.span<float>()[i]), std::signbit(zeros[i])) << name << " on " << to_string(target);
+      }
+    }
 }
 
 TEST(Elementwise, WritesInPlace) {
