@@ -286,7 +286,11 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
     const T* d = d_out.data<T>();
     const T* y = relu ? saved.y.data<T>() : nullptr;
     const auto plain = [=](int64_t i) { return load(d + i); };
-    const auto through_relu = [=](int64_t i) { return load(y + i) <= 0 ? 0.0f : load(d + i); };
+    // The gradient is loaded in any case, because a load under a condition slows the loop or does not vectorise.
+    const auto through_relu = [=](int64_t i) {
+      const float gradient = load(d + i);
+      return load(y + i) <= 0 ? 0.0f : gradient;
+    };
     const auto forget = [](int64_t, float) {};
     if (dresidual.defined()) {
       T* beside = dresidual.data<T>();
