@@ -90,6 +90,61 @@ void check_png(std::string_view file, const std::string& name, int64_t pixels_pe
   fail_input({name, ": truncated: no end of the image (IEND) in ", file.size(), " bytes"});
 }
 
+/// The little-endian number in `bytes` bytes at `at`, with zeros behind the end of the file.
+uint32_t little_endian(std::string_view file, size_t at, size_t bytes) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < bytes && at + i < file.size(); ++i)
+    value |= uint32_t{static_cast<uint8_t>(file[at + i])} << 8 * i;
+  return value;
+}
+
+/// Checks that pixels of `bytes` bytes at `at` are within the file. If they are not, stb_image invents the rest, or
+/// leaves it as it was in memory.
+void check_pixels(std::string_view file, const std::string& name, size_t at, size_t bytes) {
+  check_input(at <= file.size() && bytes <= file.size() - at, name, ": truncated: the pixels at offset ", at, " take ",
+              bytes, " bytes, the file has ", file.size() - std::min(at, file.size()), " there");
+}
+
+/// Checks what stb_image does not: the largest value, to which it does not scale, and that all pixels are there.
+void check_pnm(std::string_view file, const std::string& name, size_t width, size_t height) {
+  std::string_view number;
+  size_t at = 2;
+  for (int i = 0; i < 3; ++i) {  // width, height and the largest value, with space and comments before each
+    while ((at = std::min(file.find_first_not_of(" \t\n\v\f\r", at), file.size())) < file.size() && file[at] == '#')
+      at = std::min(file.find_first_of("\n\r", at), file.size());
+    const size_t end = std::min(file.find_first_not_of("0123456789", at), file.size());
+    number = file.substr(at, end - at);
+    at = end;
+  }
+  check_input(number == "255", name, ": found a PNM whose largest value is '", number, "', expected 255");
+  check_pixels(file, name, at + 1, width * height * (file[1] == '6' ? 3 : 1));
+}
+
+/// Checks that all pixels of a BMP are there. stb_image reads only kinds that are not compressed.
+void check_bmp(std::string_view file, const std::string& name, size_t width, size_t height) {
+  constexpr size_t kOldHeader = 12;
+  const bool old = little_endian(file, 14, 4) == kOldHeader;
+  const size_t bits = width * little_endian(file, old ? 24 : 28, 2);
+  // Rows have a multiple of 4 bytes, but nothing is lost without the end of the last one.
+  check_pixels(file, name, little_endian(file, 10, 4), (bits + 31) / 32 * 4 * (height - 1) + (bits + 7) / 8);
+}
+
+/// Checks that the blocks of a GIF go on to its end.
+void check_gif(std::string_view file, const std::string& name) {
+  constexpr uint32_t kExtension = 0x21, kPicture = 0x2c;
+  const auto byte = [&](size_t at) { return little_endian(file, at, 1); };
+  const auto palette = [&](size_t flags) { return byte(flags) & 0x80 ? size_t{3} * 2 << (byte(flags) & 7) : 0; };
+  size_t at = 13 + palette(10);
+  while (at < file.size()) {
+    const uint32_t kind = byte(at);
+    if (kind != kExtension && kind != kPicture) return;  // the end, or damage, which stb_image finds
+    at += kind == kExtension ? 2 : 11 + palette(at + 9);
+    while (at < file.size() && byte(at) != 0) at += 1 + byte(at);
+    ++at;
+  }
+  fail_input({name, ": truncated: no end of the image (3B) in ", file.size(), " bytes"});
+}
+
 /// Blends transparent pixels with white. Each pixel has `channels` colour values and an alpha value.
 void lay_on_white(std::span<uint8_t> pixels, size_t channels) {
   for (size_t at = 0; at < pixels.size(); at += channels + 1) {
@@ -124,6 +179,10 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
   const bool known = stbi_info_from_memory(file.data(), size, &width, &height, &found) != 0;
   check_decoded(known, known ? "" : stbi_failure_reason());
   check_extent(text, name, format->pixels_per_byte, width, height);
+  const auto columns = static_cast<size_t>(width), rows = static_cast<size_t>(height);
+  if (format->begin == "GIF8") check_gif(text, name);
+  if (format->begin == "BM") check_bmp(text, name, columns, rows);
+  if (format->begin.starts_with('P')) check_pnm(text, name, columns, rows);
   // Always ask for one channel more (alpha), even if it is unused: stb_image vectorizes colour only for four channels.
   const int pixel_bytes = channels + 1;
   image.pixels_ = {stbi_load_from_memory(file.data(), size, &width, &height, &found, pixel_bytes), &stbi_image_free};

@@ -96,9 +96,40 @@ TEST(ImageDecoder, RefusesWhatIsCutOffWhereverThatIs) {
   EXPECT_EQ(message(jpeg + "and more"), "") << "cameras add to their files";
 }
 
+/// One row of three pixels.
+const std::string kPpm = std::string("P6 # a comment\n3 1\n255\n") + "abcdefghi";
+/// Two grey pixels with 8 bits each and a palette of two colours. The row has two bytes of padding.
+const std::string kPaletteBmp = std::string("BM\x42\0\0\0\0\0\0\0\x3e\0\0\0", 14) +
+                                std::string("\x28\0\0\0\2\0\0\0\1\0\0\0\1\0\x8\0", 16) + std::string(24, '\0') +
+                                std::string("\7\7\7\0\x9\x9\x9\0", 8) + std::string("\1\0\0\0", 4);
+/// A comment, then one pixel.
+const std::string kGif = std::string("GIF89a\1\0\1\0\x80\0\0", 13) + std::string("\x5\x6\x7\0\0\0", 6) +
+                         std::string("\x21\xfe\2;;\0", 6) + std::string("\x2c\0\0\0\0\1\0\1\0\0\2\2\x44\1\0;", 16);
+
+TEST(ImageDecoder, RefusesAFormatWithoutChecksThatLacksItsLastByte) {
+  const Image picture = test_picture(8, 3);
+  const std::string bmp = bmp_bytes(picture);
+  EXPECT_EQ(decode(bmp, 3).values, picture.values);
+  EXPECT_EQ(message(bmp.substr(0, bmp.size() - 1)),
+            "x: truncated: the pixels at offset 54 take 72 bytes, the file has 71 there");
+  EXPECT_EQ(message(bmp.substr(0, 54)), "x: truncated: the pixels at offset 54 take 72 bytes, the file has 0 there");
+  EXPECT_EQ(decode(kPaletteBmp, 1).values, (std::vector<uint8_t>{9, 7}));
+  EXPECT_EQ(decode(kPaletteBmp.substr(0, 64), 1).values, (std::vector<uint8_t>{9, 7})) << "only padding is gone";
+  EXPECT_EQ(message(kPaletteBmp.substr(0, 63)),
+            "x: truncated: the pixels at offset 62 take 2 bytes, the file has 1 there");
+  EXPECT_EQ(decode(kPpm, 3).values, (std::vector<uint8_t>{'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'}));
+  EXPECT_EQ(message(kPpm.substr(0, kPpm.size() - 1)),
+            "x: truncated: the pixels at offset 23 take 9 bytes, the file has 8 there");
+  EXPECT_EQ(message("P5 2 1 255\n\x07"), "x: truncated: the pixels at offset 11 take 2 bytes, the file has 1 there");
+  EXPECT_EQ(decode(kGif, 3).values, (std::vector<uint8_t>{5, 6, 7}));
+  for (size_t size = 25; size < kGif.size(); ++size)
+    EXPECT_EQ(message(kGif.substr(0, size)), join({"x: truncated: no end of the image (3B) in ", size, " bytes"}));
+}
+
 TEST(ImageDecoder, ReadsOrRefusesFlippedBits) {
   const Image picture = test_picture(24, 24);
-  for (const std::string& whole : {jpeg_bytes(picture), png_bytes(picture)})
+  for (const std::string& whole :
+       {jpeg_bytes(picture), png_bytes(picture), bmp_bytes(picture), kPpm, kPaletteBmp, kGif})
     for (size_t at = 0; at < whole.size(); ++at) {
       std::string flipped = whole;
       flipped[at] = static_cast<char>(flipped[at] ^ 1 << at % 8);
@@ -117,6 +148,7 @@ TEST(ImageDecoder, ReadsPnmOf8BitsAlone) {
   EXPECT_EQ(decode("P5 2 1 255\n\x07\x09", 1).values, (std::vector<uint8_t>{7, 9}));
   EXPECT_EQ(message("P5 1 1 65535\n\x01\x02"),
             "x: found no whole image (PNM of 16 bits), expected PNG, JPEG, BMP, GIF or PNM");
+  EXPECT_EQ(message("P5 2 1 15\n\x07\x09"), "x: found a PNM whose largest value is '15', expected 255");
 }
 
 TEST(ImageDecoder, SaysWhatIsNoPicture) {

@@ -74,6 +74,12 @@ std::string jpeg_bytes(const Image& image, int quality) {
   return text;
 }
 
+std::string bmp_bytes(const Image& image) {
+  std::string text;
+  stbi_write_bmp_to_func(append, &text, image.width, image.height, image.channels, image.values.data());
+  return text;
+}
+
 std::string with_orientation(const std::string& jpeg, int orientation, bool little_endian) {
   const auto number = [&](uint32_t value, int bytes) {
     std::string text = big_endian(value, bytes);

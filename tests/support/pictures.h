@@ -20,6 +20,8 @@ std::string png_bytes(const Image& image);
 /// A PNG of grey pixels with 16 bits each.
 std::string png16_bytes(int width, int height, const std::vector<uint16_t>& values);
 std::string jpeg_bytes(const Image& image, int quality = 95);
+/// A BMP of 24 bits a pixel.
+std::string bmp_bytes(const Image& image);
 /// `jpeg` as a camera in such an orientation writes it. Exif is written in either byte order.
 std::string with_orientation(const std::string& jpeg, int orientation, bool little_endian = true);
 /// A JPEG or PNG with this size in its header. The pixels stay as they are.
