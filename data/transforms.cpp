@@ -197,6 +197,8 @@ Transform Transform::for_evaluation() const {
 
 ImageSpec Transform::output(const ImageSpec& input) const {
   ImageSpec output = input;
+  check_input(crop_height >= 0 && crop_width >= 0, "transform: a crop of ", crop_height, "x", crop_width,
+              ", expected 1 or more, or 0 for the size of the image");
   if (crop_height > 0) output.height = crop_height;
   if (crop_width > 0) output.width = crop_width;
   check_input(pad >= 0 && output.height <= input.height + 2 * pad && output.width <= input.width + 2 * pad,
@@ -221,6 +223,7 @@ ImageSpec Transform::output(const ImageSpec& input) const {
   check_input(!reflect_pad || pad < std::min(input.height, input.width), "transform: a mirrored pad of ", pad,
               ", expected less than the image's ", input.height, "x", input.width);
   check_input(!random_flip || !alternating_flip, "transform: random and alternating flips, expected one of them");
+  check_input(brightness >= 0, "transform: brightness ", brightness, ", expected 0 or more");
   check_input(cutout >= 0, "transform: cutout ", cutout, ", expected 0 or more");
   return output;
 }

@@ -277,6 +277,10 @@ TEST(Transform, RefusesWhatDoesNotFit) {
   EXPECT_THROW((Transform{.saturation_low = 0.5f}.output(kGray)), InputError);
   EXPECT_THROW((Transform{.saturation_high = 2, .standardize = true}.output(kColour)), InputError);
   EXPECT_THROW((Transform{.cutout = -1}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.crop_height = -1}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.crop_width = -1}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.brightness = -0.1f}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.brightness = std::nanf("")}.output(kGray)), InputError);
   EXPECT_THROW((Transform{.contrast_low = 1.2f}.output(kGray)), InputError);
   EXPECT_THROW((Transform{.contrast_high = std::nanf("")}.output(kGray)), InputError);
 }
