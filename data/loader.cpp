@@ -1,6 +1,9 @@
 #include "tern/data/loader.h"
 
 #include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <new>
 #include <numeric>
 #include <string>
 #include <system_error>
@@ -41,11 +44,33 @@ void group_by_length(const Sampler& sampler, int64_t epoch, std::vector<int64_t>
     std::copy_n(sorted.begin() + turns[static_cast<size_t>(i)] * sampler.step_size, sampler.step_size, step(i));
 }
 
+/// Calls `read`. What it throws then says which sample it was.
+template <class Read>
+auto read_sample(const std::string& data, int64_t index, const Read& read) {
+  const auto named = [&](const std::exception& error) {
+    return join({"data set '", data, "', sample ", index, ": ", error.what()});
+  };
+  try {
+    return read();
+  } catch (const InputError& error) {
+    throw InputError(named(error));
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw InputError(named(error));
+  } catch (const ResourceError&) {
+    throw;  // it is not about the sample
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(named(error));
+  }
+}
+
 /// Batches of pictures. Their memory depends only on the number of pictures.
 class ImageCollator final : public Collator {
  public:
   ImageCollator(const ImageDataset& dataset, const LoaderOptions& options)
       : dataset_(dataset),
+        name_(options.name.empty() ? dataset.name() : options.name),
         transform_(options.transform),
         seed_(options.seed),
         form_(options.images),
@@ -75,7 +100,11 @@ class ImageCollator final : public Collator {
     for (size_t i = 0; i < indices.size(); ++i) {
       const std::span pixels(batch.pixels ? static_cast<uint8_t*>(batch.pixels.get()) + i * pixel_size : own.data(),
                              pixel_size);
-      labels[i] = dataset_.read(indices[i], pixels);
+      labels[i] = read_sample(name_, indices[i], [&] {
+        const int64_t label = dataset_.read(indices[i], pixels);
+        check_input(0 <= label && label < input_.classes, "label ", label, ", expected 0 to ", input_.classes - 1);
+        return label;
+      });
       batch.augmentations[i] = transform_.draw(input_, seed_, epoch, indices[i]);
       if (transforms)
         transform_.apply(input_, batch.augmentations[i], pixels, images.subspan(i * image_size, image_size));
@@ -84,6 +113,7 @@ class ImageCollator final : public Collator {
 
  private:
   const ImageDataset& dataset_;
+  std::string name_;
   Transform transform_;
   uint64_t seed_;
   ImageForm form_;
@@ -102,7 +132,8 @@ class SampleCollator final : public Collator {
   void fill(std::span<const int64_t> indices, int64_t, LoadedBatch& batch) const override {
     std::vector<Sample> samples;
     samples.reserve(indices.size());
-    for (const int64_t index : indices) samples.push_back(dataset_.sample(index));
+    for (const int64_t index : indices)
+      samples.push_back(read_sample(name_, index, [&] { return dataset_.sample(index); }));
     batch = {collate(name_, fields_, {indices.begin(), indices.end()}, samples), {}};
   }
 

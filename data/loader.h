@@ -105,7 +105,8 @@ class DataLoader {
   /// Continues at `position`; does not read the batches before it. Drops the batches that were prepared for another
   /// position.
   void start(const DataPosition& position);
-  /// The batch at `position()`, or nullopt at the end of the epoch. Rethrows the error of reading the batch.
+  /// The batch at `position()`, or nullopt at the end of the epoch. If a sample cannot be read, throws InputError, or
+  /// Error if the cause was no input; the message names the data set and the sample.
   std::optional<LoadedBatch> next();
   DataPosition position() const { return {epoch_, given_}; }
   /// Total time that callers spent in `next` since construction, in seconds.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -16,23 +17,25 @@
 namespace tern {
 namespace {
 
-/// 103 images of 2×6×5. The bytes and the label depend on the example's index. Reading example `broken` throws.
+/// 103 images of 2×6×5. The bytes and the label depend on the example's index. Reading example `broken` throws, or
+/// returns `label`.
 class Counting final : public ImageDataset {
  public:
-  explicit Counting(int64_t broken = -1) : broken_(broken) {}
+  explicit Counting(int64_t broken = -1, std::optional<int64_t> label = {}) : broken_(broken), label_(label) {}
   int64_t size() const override { return 103; }
   ImageSpec spec() const override { return {.channels = 2, .height = 6, .width = 5, .classes = 10}; }
   int64_t read(int64_t index, std::span<uint8_t> pixels) const override {
     ++reads;
-    if (index == broken_) throw std::runtime_error("the disk is on fire");
+    if (index == broken_ && !label_) throw std::runtime_error("the disk is on fire");
     for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(index * 7 + static_cast<int64_t>(i));
-    return index % 10;
+    return index == broken_ ? *label_ : index % 10;
   }
 
   mutable std::atomic<int64_t> reads = 0;
 
  private:
   int64_t broken_;
+  std::optional<int64_t> label_;
 };
 
 const Sampler kShuffled{.size = 103, .shuffle = true, .seed = 3};
@@ -192,13 +195,26 @@ TEST(DataLoader, EveryRankTakesTheSameNumberOfSteps) {
 }
 
 TEST(DataLoader, RethrowsWhatAReadThrewAtItsBatch) {
-  const Counting data(/*broken=*/kShuffled.order(0)[20]);
+  const int64_t broken = kShuffled.order(0)[20];
+  const Counting data(broken);
   for (const int threads : {0, 1, 3}) {
     DataLoader loader(data, kShuffled, options(threads));
     EXPECT_TRUE(loader.next());
     EXPECT_TRUE(loader.next());
-    EXPECT_EQ(message_of<std::runtime_error>([&] { loader.next(); }), "the disk is on fire");
+    EXPECT_EQ(message_of<Error>([&] { loader.next(); }),
+              join({"data set 'unnamed', sample ", broken, ": the disk is on fire"}));
     EXPECT_TRUE(loader.next());
+  }
+}
+
+TEST(DataLoader, RefusesALabelThatIsNoClass) {
+  for (const int64_t label : {-1, 10}) {
+    const Counting data(0, label);
+    for (const int threads : {0, 2}) {
+      DataLoader loader(data, {.size = 103}, options(threads));
+      EXPECT_EQ(message_of<InputError>([&] { loader.next(); }),
+                join({"data set 'unnamed', sample 0: label ", label, ", expected 0 to 9"}));
+    }
   }
 }
 
@@ -320,6 +336,28 @@ TEST(DataLoader, RethrowsWhatASampleLacksAtItsBatch) {
     EXPECT_EQ(message_of<InputError>([&] { loader.next(); }),
               join({"data set 'texts', sample ", broken, ": field 'letters' is missing"}));
     EXPECT_TRUE(loader.next());
+  }
+}
+
+/// Rows that cannot be read: each sample throws.
+template <class Thrown>
+struct Unreadable final : Dataset {
+  int64_t size() const override { return 3; }
+  std::string name() const override { return "rows"; }
+  std::vector<Field> fields() const override { return {{.name = "x"}}; }
+  Sample sample(int64_t) const override { throw Thrown("torn"); }
+};
+
+TEST(DataLoader, NamesTheSampleThatCannotBeRead) {
+  const std::string message = "data set 'rows', sample 0: torn";
+  for (const int threads : {0, 2}) {
+    const LoaderOptions one = {.batch_size = 1, .threads = threads};
+    const Unreadable<InputError> wrong;
+    const Unreadable<std::out_of_range> fault;
+    const Unreadable<ResourceError> short_of_memory;
+    EXPECT_EQ(message_of<InputError>([&] { DataLoader(wrong, {.size = 3}, one).next(); }), message);
+    EXPECT_EQ(message_of<Error>([&] { DataLoader(fault, {.size = 3}, one).next(); }), message);
+    EXPECT_EQ(message_of<ResourceError>([&] { DataLoader(short_of_memory, {.size = 3}, one).next(); }), "torn");
   }
 }
 
