@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -203,6 +204,7 @@ struct TrainSettings {
 
   std::map<std::string, std::string> choices = {};                        ///< application's own flags
   std::map<std::string, int64_t> counts = {};                             ///< likewise
+  std::set<std::string> score_flags = {};                                 ///< of these, those that change no loss
   std::vector<CodecEntry> codecs = {};                                    ///< the application's own codecs
   std::vector<DatasetEntry> datasets = {};                                ///< all that --data accepts; {}: pictures
   std::shared_ptr<const Task> task = {};                                  ///< null: ImageClassification

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "tern/optim/checkpoint.h"
 #include "tests/data/an4_corpus.h"
 #include "tests/support/log.h"
 #include "tests/support/process.h"
@@ -68,6 +70,30 @@ TEST_F(TrainLstm, TrainsWithQuantizedGradientsOfTwoWorkers) {
   const Outcome outcome = run({"--workers", "2", "--codec", "qsgd:bits=4,bucket=512,norm=max", "--beam", "4"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_LT(events("step").back()["loss"], events("step").front()["loss"]);
+}
+
+TEST_F(TrainLstm, ResumesWithAnotherBeam) {
+  const auto losses = [&] {
+    std::map<int64_t, double> found;
+    for (const auto& step : events("step")) found[step["step"]] = step["loss"];
+    return found;
+  };
+  const std::string folder = folder_.path() / "run";
+  const std::vector<std::string> checkpointing = {"--checkpoint", folder, "--checkpoint-every", "90"};
+  ASSERT_EQ(run(checkpointing).code, 0);
+  const auto unbroken = losses();
+  std::filesystem::remove(folder + "/step-00000100.tern");
+  Checkpoint former = load_checkpoint(folder);
+  former.contract["--beam"] = "1";  // as a former version wrote it
+  save_checkpoint(folder, former);
+  std::filesystem::remove(log());
+  auto resumed = checkpointing;
+  resumed.insert(resumed.end(), {"--resume", "--beam", "3"});
+  const Outcome outcome = run(resumed);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto rest = losses();
+  EXPECT_EQ(rest.size(), 10);
+  for (const auto& [step, loss] : rest) EXPECT_EQ(loss, unbroken.at(step)) << step;
 }
 
 TEST_F(TrainLstm, SaysWhatDoesNotFit) {

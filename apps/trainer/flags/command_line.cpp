@@ -174,8 +174,12 @@ class CommandLine {
     for (const Choice& choice : application.choices) {
       check(!choice.values.empty(), "the application's choice --", choice.flag, " has no values");
       settings_.choices[choice.flag] = choice.values.front();
+      if (!choice.changes_losses) settings_.score_flags.insert(choice.flag);
     }
-    for (const Count& count : application.counts) settings_.counts[count.flag] = count.value;
+    for (const Count& count : application.counts) {
+      settings_.counts[count.flag] = count.value;
+      if (!count.changes_losses) settings_.score_flags.insert(count.flag);
+    }
     make_task();
     check_offer();
     if (!known_dataset(settings_)) settings_.data = settings_.datasets.front().name;

@@ -551,7 +551,7 @@ void visit_model_flags(Settings& s, Visit& visit) {
             .needing(!s.init.empty(), "it needs --init FILE"),
         s.init_partial);
   visit(flag("freeze", "PATTERN", "Do not train the parameters whose names match: 'conv*'")
-            .shapes_result()
+            .agrees(Agreement::ranks)
             .needing(s.method != TrainingMethod::ist, "--method ist trains all parameters"),
         s.freeze);
   visit(flag("save", "FILE", "Write the parameters at the end (safetensors)"), s.save);

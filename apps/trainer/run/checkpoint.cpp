@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
@@ -54,7 +55,28 @@ struct MethodAfter {
 /// The value for an error message.
 std::string shown(const std::string& value) { return value.empty() ? "not given" : printable(value); }
 
-void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
+/// The application's own flags: those that change losses, or those that do not.
+Metadata own_flags(const TrainSettings& s, bool change_losses) {
+  Metadata flags;
+  const auto wanted = [&](const std::string& flag) { return s.score_flags.contains(flag) != change_losses; };
+  for (const auto& [flag, word] : s.choices)
+    if (wanted(flag)) flags["--" + flag] = word;
+  for (const auto& [flag, count] : s.counts)
+    if (wanted(flag)) flags["--" + flag] = std::to_string(count);
+  return flags;
+}
+
+/// The flags that change no loss. Checkpoints of former versions have some of them.
+std::set<std::string> flags_of_any_value(const TrainSettings& s) {
+  std::set<std::string> flags;
+  visit_flags(s, [&](const Flag& flag, const auto&) {
+    if (flag.agreement != Agreement::result) flags.insert(std::string("--") + flag.name);
+  });
+  for (const auto& [name, value] : own_flags(s, false)) flags.insert(name);
+  return flags;
+}
+
+void check_contract(const Checkpoint& checkpoint, const Metadata& now, const TrainSettings& settings) {
   const auto value_of = [](const Metadata& contract, const std::string& name) {
     const auto entry = contract.find(name);
     return entry == contract.end() ? "" : entry->second;
@@ -68,9 +90,10 @@ void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
   for (const char* name : {"application", "--workers", "--method"}) check_name(name);
   // Checkpoints of former versions do not know their data.
   const bool knows_data = checkpoint.contract.contains(kTrainingData) && now.contains(kTrainingData);
+  const std::set<std::string> any_value = flags_of_any_value(settings);
   for (const Metadata* contract : {&now, &checkpoint.contract})
     for (const auto& [name, value] : *contract)
-      if (name != kTrainingData || knows_data) check_name(name);
+      if ((name != kTrainingData || knows_data) && !any_value.contains(name)) check_name(name);
 }
 
 /// `source` tells what the expected value comes from.
@@ -89,7 +112,7 @@ Metadata checkpoint_contract(const RunStart& run) {
 
 /// Checks that this is the part of `rank` in a checkpoint of this run.
 void check_part(const Checkpoint& part, const RunStart& run, int rank, int ranks) {
-  check_contract(part, checkpoint_contract(run));
+  check_contract(part, checkpoint_contract(run), run.settings);
   check_field(part, "rank", part.rank, rank, "whose part belongs there");
   check_field(part, "ranks", part.ranks, ranks, "as this run has");
   check_field(part, "seed", part.seed, static_cast<uint64_t>(run.settings.seed), "as --seed");
@@ -194,8 +217,7 @@ Metadata run_identity(const RunStart& run) {
     if (flag.agreement == Agreement::result && acts) identity[std::string("--") + flag.name] = write_value(field);
   });
   if (rates_depend_on_length(run.settings)) identity["number of steps"] = std::to_string(run.total_steps);
-  for (const auto& [flag, word] : run.settings.choices) identity["--" + flag] = word;
-  for (const auto& [flag, count] : run.settings.counts) identity["--" + flag] = std::to_string(count);
+  identity.merge(own_flags(run.settings, true));
   return identity;
 }
 
@@ -301,6 +323,7 @@ Contract run_contract(const RunStart& run, Module& model, const SubnetCuts* cuts
   contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));  // the paths may differ
   contract.emplace_back(kTrainingData, run.data_fingerprint);
   std::map<std::string, Shape> shapes;
+  for (const auto& [name, value] : own_flags(s, false)) contract.emplace_back(name.substr(2), value);
   for (const auto& [name, shape] : model.whole_shapes()) shapes[name] = shape;
   for (const auto& [name, parameter] : model.parameters())
     contract.emplace_back(name, join({shapes.at(name), " ", parameter->value().dtype()}));

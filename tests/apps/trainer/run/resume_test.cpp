@@ -199,6 +199,31 @@ TEST_F(TrainLenetResume, RefusesOtherDataOfTheSameSize) {
   EXPECT_EQ(resumed().code, 0);
 }
 
+TEST_F(TrainLenetResume, GoesOnWithARunThatBeganWithInit) {
+  train({"--iterations", "1", "--seed", "5", "--save", place("model")});
+  const std::vector<std::string> of_each_part[] = {{}, {"--freeze", "conv*"}};
+  for (const auto& flags : of_each_part) {
+    std::vector<std::string> begin = flags;
+    begin.insert(begin.end(), {"--init", place("model")});
+    if (!flags.empty()) begin.emplace_back("--init-partial");
+    const auto unbroken = train(over({"--iterations", "20", "--save", place("unbroken")}, begin));
+    std::filesystem::remove_all(place("run"));
+    train(over({"--iterations", "10", "--checkpoint", place("run")}, begin));
+    auto resumed = flags;
+    resumed.emplace_back("--resume");
+    EXPECT_EQ(train(over({"--iterations", "20", "--checkpoint", place("run"), "--save", place("resumed")}, resumed)),
+              unbroken);
+    EXPECT_EQ(read_file(place("resumed")), read_file(place("unbroken")));
+  }
+
+  // A checkpoint of a former version has the flag.
+  Checkpoint former = load_checkpoint(place("run"));
+  former.contract["--init-partial"] = "true";
+  save_checkpoint(place("run"), former);
+  const Outcome outcome = run({"--iterations", "21", "--checkpoint", place("run"), "--freeze", "conv*", "--resume"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 TEST_F(TrainLenetResume, RefusesALengthThatChangesTheRates) {
   const auto trained = [&](const std::string& folder, std::vector<std::string> more) {
     more.insert(more.end(), {"--checkpoint", place(folder)});
