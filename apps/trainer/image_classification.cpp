@@ -1,9 +1,11 @@
 #include "tern/trainer/image_classification.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
@@ -20,18 +22,20 @@ namespace {
 
 constexpr size_t kShownClasses = 3;
 
-/// A batch with one example per picture.
-Tensor batch_of(const std::vector<Image>& images, const DatasetEntry& entry, const Transform& transform) {
-  const ImageSpec spec = transform.output(entry.spec);
-  Tensor batch = Tensor::empty({static_cast<int64_t>(images.size()), spec.channels, spec.height, spec.width},
-                               {.format = MemoryFormat::channels_last});
-  auto place = batch.span<float>();
-  for (const Image& image : images) {
-    const auto pixels = entry.adapt(image, entry.spec);
-    const auto size = static_cast<size_t>(spec.numel());
-    transform.apply(entry.spec, transform.draw(entry.spec, 0, 0, 0), pixels, place.first(size));
-    place = place.subspan(size);
-  }
+/// The picture in a file as an example for the model.
+std::vector<float> read_example(const std::string& path, const DatasetEntry& entry, const Transform& transform) {
+  const auto pixels = entry.adapt(read_image(path, static_cast<int>(entry.spec.channels)), entry.spec);
+  std::vector<float> example(static_cast<size_t>(transform.output(entry.spec).numel()));
+  transform.apply(entry.spec, transform.draw(entry.spec, 0, 0, 0), pixels, example);
+  return example;
+}
+
+/// A batch of examples of the shape `spec`.
+Tensor batch_of(const std::vector<std::vector<float>>& examples, const ImageSpec& spec) {
+  const Tensor batch = Tensor::empty({std::ssize(examples), spec.channels, spec.height, spec.width},
+                                     {.format = MemoryFormat::channels_last});
+  float* place = batch.data<float>();
+  for (const std::vector<float>& example : examples) place = std::ranges::copy(example, place).out;
   return batch;
 }
 
@@ -105,25 +109,42 @@ std::vector<Ratio> ImageClassification::count(std::span<const Tensor> outputs, c
   return {{static_cast<double>(count_correct(outputs[0], batch["label"], top_)), static_cast<double>(batch.size())}};
 }
 
-std::string ImageClassification::predict(Module& model, const TrainSettings& settings) const {
+// Reads and answers a group of files at a time, so that the number of files does not determine the memory.
+void ImageClassification::predict(Module& model, const TrainSettings& settings,
+                                  const std::function<void(const std::string&)>& print) const {
   const DatasetEntry entry = describe_dataset(settings);
   check_input(entry.adapt != nullptr && entry.spec.numel() > 0, "--predict: --data ", entry.name,
               " does not say how a picture becomes one of its examples");
-  std::vector<Image> images;
-  for (const auto& path : settings.predict) images.push_back(read_image(path, static_cast<int>(entry.spec.channels)));
-  const NoGradient no_gradient;
-  const Transform transform = training_transform(settings, entry.spec).for_evaluation();
-  const Tensor batch = batch_of(images, entry, transform).to(parse_device(settings.device));
   auto* const layer = dynamic_cast<Layer*>(&model);
   check(layer != nullptr, "the application's model is no Layer, which --predict of pictures needs");
-  const Variable logits = (*layer)(convert(Variable(batch), activation_dtype(settings)));
-  const Tensor probabilities = softmax(convert(logits, DType::f32)).value().to(Device{});
-  const auto classes = static_cast<size_t>(probabilities.size(1));
-  std::string text;
-  for (size_t i = 0; i < images.size(); ++i)
-    text +=
-        answer(settings.predict[i], probabilities.span<float>().subspan(i * classes, classes), entry.classes) + '\n';
-  return text;
+  const NoGradient no_gradient;
+  const Transform transform = training_transform(settings, entry.spec).for_evaluation();
+  std::vector<std::string> unread;
+  std::span<const std::string> rest = settings.predict;
+  while (!rest.empty()) {
+    const auto group = rest.first(std::min(rest.size(), static_cast<size_t>(settings.eval_batch_size)));
+    rest = rest.subspan(group.size());
+    std::vector<std::string> paths;
+    std::vector<std::vector<float>> examples;
+    for (const std::string& path : group) {
+      try {
+        examples.push_back(read_example(path, entry, transform));
+        paths.push_back(path);
+      } catch (const InputError& error) {
+        unread.emplace_back(error.what());
+      }
+    }
+    if (examples.empty()) continue;
+    const Tensor batch = batch_of(examples, transform.output(entry.spec)).to(parse_device(settings.device));
+    const Variable logits = (*layer)(convert(Variable(batch), activation_dtype(settings)));
+    const Tensor probabilities = softmax(convert(logits, DType::f32)).value().to(Device{});
+    const auto classes = static_cast<size_t>(probabilities.size(1));
+    std::string text;
+    for (size_t i = 0; i < paths.size(); ++i)
+      text += answer(paths[i], probabilities.span<float>().subspan(i * classes, classes), entry.classes) + '\n';
+    print(text);
+  }
+  check_input(unread.empty(), fmt::format("{}", fmt::join(unread, "; ")));
 }
 
 }  // namespace tern

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ class ImageClassification final : public TaskFor<Layer> {
   bool averages_views() const override { return true; }
   bool predicts() const override { return true; }
   /// For each image the most likely classes with their probabilities. Reads all images before it runs the model.
-  std::string predict(Module& model, const TrainSettings& settings) const override;
+  void predict(Module& model, const TrainSettings& settings,
+               const std::function<void(const std::string&)>& print) const override;
 
  private:
   double label_smoothing_;

@@ -55,6 +55,8 @@ std::vector<Tensor> Forward::values() const {
   return values;
 }
 
-std::string Task::predict(Module&, const TrainSettings&) const { fail({"this task has no --predict"}); }
+void Task::predict(Module&, const TrainSettings&, const std::function<void(const std::string&)>&) const {
+  fail({"this task has no --predict"});
+}
 
 }  // namespace tern

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -125,8 +126,9 @@ class Task {
   virtual bool averages_views() const { return false; }
   /// Whether `predict` works.
   virtual bool predicts() const { return false; }
-  /// The text that --predict FILE... prints. Throws InputError if a file is wrong.
-  virtual std::string predict(Module& model, const TrainSettings& settings) const;
+  /// Passes to `print` what --predict FILE... prints, in whole lines. Throws InputError if a file is wrong.
+  virtual void predict(Module& model, const TrainSettings& settings,
+                       const std::function<void(const std::string&)>& print) const;
 };
 
 /// A task for one type of model, so that its loss needs no cast.

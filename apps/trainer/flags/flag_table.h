@@ -156,11 +156,13 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .shapes_result()
             .in({.low = 1, .high = kMostSteps}),
         s.accumulate);
-  visit(flag("eval-batch-size", "N",
-             "Samples in an evaluation step; if not given, at most those of a worker's training step, but at least 16")
-            .used_by(Use::evaluation)
-            .in(kSamples),
-        s.eval_batch_size);
+  visit(
+      flag("eval-batch-size", "N",
+           "Samples in an evaluation step, or files of --predict at a time; if not given, at most those of a worker's "
+           "training step, but at least 16")
+          .used_by(Use::model)
+          .in(kSamples),
+      s.eval_batch_size);
   visit(flag("top", "N", "A sample is right if its class is among the N most likely ones")
             .agrees(Agreement::ranks)
             .used_by(Use::evaluation)

@@ -49,7 +49,7 @@ void evaluate_only(const Application& application, const TrainSettings& settings
 void predict(const Application& application, const TrainSettings& settings) {
   const auto data = needs_data_to_describe(settings) ? load_split(settings, Split::test) : nullptr;
   const auto model = finished_model(application, settings, data.get());
-  print_plainly(task_of(settings)->predict(*model, settings));
+  task_of(settings)->predict(*model, settings, print_plainly);
 }
 
 }  // namespace tern::trainer

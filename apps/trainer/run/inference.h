@@ -9,7 +9,7 @@ namespace tern::trainer {
 /// --eval-only: evaluates the model of --init or --resume on the test samples.
 void evaluate_only(const Application& application, const TrainSettings& settings, LineWriter& out);
 
-/// --predict: prints what the task predicts for the files. Prints nothing if a file is wrong.
+/// --predict: prints what the task predicts for the files.
 void predict(const Application& application, const TrainSettings& settings);
 
 }  // namespace tern::trainer

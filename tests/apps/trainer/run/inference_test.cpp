@@ -39,9 +39,14 @@ TEST_F(TrainLenet, PredictsAPersonsOwnImages) {
   for (int i = 0; i < 10; ++i)
     right += outcome.out.find(join({place(std::to_string(i) + ".png"), ": ", i, " ("})) != std::string::npos;
   EXPECT_GE(right, 8) << outcome.out;
+  for (const char* files : {"1", "4", "5"}) {
+    auto in_groups = arguments;
+    in_groups.insert(in_groups.begin(), {"--eval-batch-size", files});
+    EXPECT_EQ(run(in_groups).out, outcome.out) << files << " files at a time";
+  }
 }
 
-TEST_F(TrainLenet, RefusesAnImageItCannotRead) {
+TEST_F(TrainLenet, NamesImagesItCannotReadAfterTheOthers) {
   ASSERT_EQ(run({"--iterations", "0", "--save", place("model"), "--quiet"}).code, 0);
   write_as_drawing(place("good.png"), digit(1), 1);
   write_file(place("bad.png"), "not an image");
@@ -53,9 +58,10 @@ TEST_F(TrainLenet, RefusesAnImageItCannotRead) {
       {"none.png", ": cannot be read: No such file or directory\n"},
       {"data", ": is a folder, expected an image file\n"}};
   for (const auto& [name, sentence] : table) {
-    const Outcome outcome = run({"--init", place("model"), "--predict", place("good.png"), place(name)});
+    const Outcome outcome = run({"--init", place("model"), "--predict", place(name), place("good.png")});
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_EQ(outcome.out, "") << "an answer before the error";
+    EXPECT_TRUE(outcome.out.starts_with(place("good.png") + ": ")) << outcome.out;
+    EXPECT_EQ(outcome.out.find('\n'), outcome.out.size() - 1) << outcome.out;
     EXPECT_NE(outcome.err.find(place(name) + sentence), std::string::npos) << outcome.err;
   }
 }
