@@ -1,5 +1,6 @@
 #include "tern/networks/alexnet.h"
 
+#include "tern/core/error.h"
 #include "tern/data/transforms.h"
 
 namespace tern::networks {
@@ -26,6 +27,14 @@ void augment_alexnet(Transform& transform, const ImageSpec&) {
   transform.deviation = {1.0f / 255};
 }
 
+/// A configuration file with all flags has --norm-momentum, too, with its default.
+void settle_alexnet(TrainSettings& settings, const IsGiven& given) {
+  const bool one = settings.choices.at("towers") == to_string(Towers::one);
+  const bool usual = settings.choices.at("norm-momentum") == norm_momentum_choice().values.front();
+  check_input(!one || usual || !given("norm-momentum"),
+              "--norm-momentum would change nothing: --towers one has no batch norm");
+}
+
 }  // namespace
 
 const Network& alexnet() {
@@ -43,7 +52,8 @@ const Network& alexnet() {
                               .lr_schedule = LrSchedule::step,
                               .lr_steps = {0.27, 0.54, 0.81},
                               .weight_decay = 5e-4},
-                 .augment = augment_alexnet},
+                 .augment = augment_alexnet,
+                 .settle = settle_alexnet},
       .presets = {{.name = "alexnet", .choices = {{"towers", to_string(Towers::one)}}}}};
   return network;
 }

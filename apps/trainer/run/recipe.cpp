@@ -119,6 +119,8 @@ std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
     std::erase_if(whole[i].parameters, [&](const auto& named) { return !trained.contains(named.parameter); });
     const auto& [spec, lr, rule, until] = specs[i];
     if (rule == UpdateRule::muon) check_matrices(spec.pattern, whole[i]);
+    check_input(i == s.group.size() || !whole[i].parameters.empty(), "--group '", spec.pattern,
+                "' trains nothing: all of its parameters are frozen");
     const bool adam = rule == UpdateRule::adam || rule == UpdateRule::adamw;
     if (s.optimizer == UpdateRule::muon && adam && !lr) whole[i].settings.lr_scale = s.adamw_lr / s.lr;
     std::vector<ParameterGroup> parts = {std::move(whole[i])};

@@ -130,6 +130,8 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"--group", "*:until=2.5", "--lr-schedule", "poly"}, "--group: '*', until: found 2.5, expected a whole number"},
       {{"--group", "*:until=999", "--lr-schedule", "poly"}, "--group: found until=999, expected at most the run's"},
       {{"--muon-iterations", "3"}, "--muon-iterations would change nothing: it belongs to --optimizer muon"},
+      {{"--group", "conv1*:lr=1", "--freeze", "conv*"},
+       "--group 'conv1*' trains nothing: all of its parameters are frozen"},
       {{"--group", "fc9*:lr=1"}, "--group 'fc9*' has no parameters: no name matches"},
       {{"--accumulate", "0"}, "--accumulate: found 0, expected 1 or more"},
       {{"--accumulate", "500"}, "--accumulate: found 500, expected at most "},
@@ -160,6 +162,16 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"--init", "@m", "--log", "@log", "--predict", "@x"}, "--log would change nothing: --predict does not use it"},
   };
   for (const BadInput& bad : table) expect_refused(bad);
+}
+
+// The configuration file has all flags, with their defaults.
+TEST_F(TrainLenetBadInput, AFlagOfAnotherVariantOfTheNetwork) {
+  const Outcome refused = run_program({TERN_TRAIN_ALEXNET, "--towers", "one", "--norm-momentum", "0.1"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, "train_alexnet: --norm-momentum would change nothing: --towers one has no batch norm\n");
+  const Outcome printed = run_program({TERN_TRAIN_ALEXNET, "--towers", "one", "--print-config"});
+  write_file(place("run.ini"), printed.out);
+  EXPECT_EQ(run_program({TERN_TRAIN_ALEXNET, "--config", place("run.ini"), "--print-config"}).out, printed.out);
 }
 
 TEST_F(TrainLenetBadInput, ConfigurationFiles) {

@@ -111,6 +111,9 @@ TEST(Recipe, KeepsTheRuleOfAMatrixIfTheHeadIsFrozen) {
   networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
   model.initialize(1);
   model.freeze("fc3.*");
+  EXPECT_EQ(message_of<InputError>([&] { make_optimizer(settings, model); }),
+            "--group 'fc3.*' trains nothing: all of its parameters are frozen");
+  settings.group.clear();
   std::set<std::string> states;
   for (const auto& [name, tensor] : make_optimizer(settings, model)->state()) states.insert(name);
   EXPECT_TRUE(states.contains("momentum.fc2.weight"));
