@@ -544,16 +544,17 @@ void visit_model_flags(Settings& s, Visit& visit) {
             .needing(!s.checkpoint.empty(), "it needs --checkpoint DIR"),
         s.checkpoint_every);
   visit(flag("resume", nullptr, "Go on from the newest checkpoint of --checkpoint DIR").used_by(Use::model), s.resume);
-  visit(
-      flag("init", "FILE", "Start from these parameters: safetensors, its index of several files, or a checkpoint file")
-          .used_by(Use::model),
-      s.init);
+  visit(flag("init", "FILE",
+             "Start from these parameters: safetensors, its index of several files, or a checkpoint file "
+             "(--eval-only and --predict: with its averages, if it has them)")
+            .used_by(Use::model),
+        s.init);
   visit(flag("init-partial", nullptr, "Take the tensors of --init that fit the model, and name the others")
-            .shapes_result()
+            .agrees(Agreement::ranks)
             .needing(!s.init.empty(), "it needs --init FILE"),
         s.init_partial);
   visit(flag("freeze", "PATTERN", "Do not train the parameters whose names match: 'conv*'")
-            .agrees(Agreement::ranks)
+            .shapes_result()
             .needing(s.method != TrainingMethod::ist, "--method ist trains all parameters"),
         s.freeze);
   visit(flag("save", "FILE", "Write the parameters at the end (safetensors)"), s.save);

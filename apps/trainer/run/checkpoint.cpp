@@ -152,17 +152,6 @@ Number noted(const Checkpoint& checkpoint, const char* name) {
   return number;
 }
 
-/// Loads averages into the parameters of a model.
-struct AveragedModel {
-  Module& model;
-  void load_state(const StateDict& state) {
-    StateDict values;
-    for (const auto& [name, parameter] : model.parameters()) values.add(kAveragePrefix + name, parameter->value());
-    values.add("updates", Tensor::zeros({}, {.dtype = DType::i64}));
-    copy_state(state, values, "the averaged model");
-  }
-};
-
 /// The model as a rank has it in its checkpoint.
 StateDict model_section(const RunParts& parts, int rank) {
   return parts.cuts ? shard_of(parts.model, *parts.cuts, rank) : parts.model.state();
@@ -301,13 +290,27 @@ RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts
           .sent_overhead = noted<uint64_t>(own, kSentOverhead)};
 }
 
+StateDict evaluated_state(const Checkpoint& checkpoint) {
+  const StateDict& model = checkpoint.section("model");
+  const auto averages = std::ranges::find(checkpoint.sections, "average", &std::pair<std::string, StateDict>::first);
+  if (averages == checkpoint.sections.end()) return model;
+  StateDict state;
+  for (const auto& [name, tensor] : model) {
+    const Tensor* average = averages->second.find(kAveragePrefix + name);
+    state.add(name, average ? *average : tensor);
+  }
+  return state;
+}
+
 void load_evaluated_model(const std::string& folder, Module& model) {
   if (const fs::path index = fs::path(folder) / kCheckpointIndex; fs::exists(index))
     return model.load_state(join_shards(index, kCheckpointedModel));
   const Checkpoint checkpoint = load_checkpoint(folder);
-  checkpoint.restore("model", model);
-  const auto is_average = [](const auto& section) { return section.first == "average"; };
-  if (std::ranges::any_of(checkpoint.sections, is_average)) checkpoint.restore("average", AveragedModel{model});
+  try {
+    model.load_state(evaluated_state(checkpoint));
+  } catch (const InputError& error) {
+    fail_input({checkpoint.file.string(), ": ", error.what()});
+  }
 }
 
 Contract run_contract(const RunStart& run, Module& model, const SubnetCuts* cuts) {
@@ -320,10 +323,10 @@ Contract run_contract(const RunStart& run, Module& model, const SubnetCuts* cuts
   visit_flags(s, [&](const Flag& flag, const auto& field) {
     if (flag.agreement == Agreement::ranks) contract.emplace_back(flag.name, show_value(field));
   });
+  for (const auto& [name, value] : own_flags(s, false)) contract.emplace_back(name.substr(2), value);
   contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));  // the paths may differ
   contract.emplace_back(kTrainingData, run.data_fingerprint);
   std::map<std::string, Shape> shapes;
-  for (const auto& [name, value] : own_flags(s, false)) contract.emplace_back(name.substr(2), value);
   for (const auto& [name, shape] : model.whole_shapes()) shapes[name] = shape;
   for (const auto& [name, parameter] : model.parameters())
     contract.emplace_back(name, join({shapes.at(name), " ", parameter->value().dtype()}));

@@ -10,6 +10,7 @@
 #include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/module.h"
 #include "tern/optim/average.h"
+#include "tern/optim/checkpoint.h"
 #include "tern/optim/optimizer.h"
 #include "tern/trainer/job/pulse.h"
 #include "tern/trainer/report/listener.h"
@@ -60,8 +61,10 @@ void write_run(const std::string& folder, const RunStart& run, const RunPlace& p
 /// and expected).
 RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts& parts, const Team& team);
 
-/// Loads into `model` what an evaluation at the newest checkpoint in `folder` uses: the averaged parameters if the
-/// checkpoint has them.
+/// The model of a checkpoint as an evaluation uses it: with the averages of the parameters if the checkpoint has them.
+StateDict evaluated_state(const Checkpoint& checkpoint);
+
+/// Loads into `model` what an evaluation at the newest checkpoint in `folder` uses, as `evaluated_state` says.
 void load_evaluated_model(const std::string& folder, Module& model);
 
 /// What all ranks of a run must agree on: tern's version, every setting that changes the losses or the exchange, the

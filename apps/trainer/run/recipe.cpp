@@ -25,6 +25,7 @@
 #include "tern/optim/sgd.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
+#include "tern/trainer/run/checkpoint.h"
 #include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/shards.h"
 
@@ -118,9 +119,9 @@ std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
   for (size_t i = 0; i < whole.size(); ++i) {
     std::erase_if(whole[i].parameters, [&](const auto& named) { return !trained.contains(named.parameter); });
     const auto& [spec, lr, rule, until] = specs[i];
-    if (rule == UpdateRule::muon) check_matrices(spec.pattern, whole[i]);
     check_input(i == s.group.size() || !whole[i].parameters.empty(), "--group '", spec.pattern,
                 "' trains nothing: all of its parameters are frozen");
+    if (rule == UpdateRule::muon) check_matrices(spec.pattern, whole[i]);
     const bool adam = rule == UpdateRule::adam || rule == UpdateRule::adamw;
     if (s.optimizer == UpdateRule::muon && adam && !lr) whole[i].settings.lr_scale = s.adamw_lr / s.lr;
     std::vector<ParameterGroup> parts = {std::move(whole[i])};
@@ -257,11 +258,15 @@ void as_init(const std::string& file, const Load& load) {
   }
 }
 
-/// The tensors of the file of --init: a model, its slices, or a checkpoint.
-StateDict initial_state(const std::string& init) {
-  if (is_shard_index(init)) return join_shards(init, kCheckpointedModel);
-  const SafetensorsFile file = read_safetensors(init);
-  return is_checkpoint(file) ? to_checkpoint(file, init).section("model") : file.tensors;
+/// The tensors of the file of --init: a model, its slices, or a checkpoint. A training starts from a checkpoint's
+/// parameters, even if it has averages.
+StateDict initial_state(const TrainSettings& s) {
+  if (is_shard_index(s.init)) return join_shards(s.init, kCheckpointedModel);
+  const SafetensorsFile file = read_safetensors(s.init);
+  if (!is_checkpoint(file)) return file.tensors;
+  const Checkpoint checkpoint = to_checkpoint(file, s.init);
+  const bool trains = !s.eval_only && s.predict.empty();
+  return trains ? checkpoint.section("model") : evaluated_state(checkpoint);
 }
 
 void check_freeze(const std::string& pattern, Module& model) {
@@ -292,7 +297,7 @@ void fill_model(const TrainSettings& settings, Module& model, PartialCopy* copie
   if (!settings.freeze.empty()) check_freeze(settings.freeze, model);
   if (settings.init.empty()) return;
   as_init(settings.init, [&] {
-    const StateDict state = initial_state(settings.init);
+    const StateDict state = initial_state(settings);
     if (settings.init_partial) {
       const PartialCopy copy = model.load_matching_state(state);
       if (copied != nullptr) *copied = copy;

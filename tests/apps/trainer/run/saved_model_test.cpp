@@ -62,8 +62,13 @@ TEST_F(TrainLenet, EvaluatesASavedModelAsTheTrainingDid) {
   train({"--iterations", "5", "--batch-size", "64", "--ema-decay", "0.5", "--save", place("model"), "--checkpoint",
          place("run")});
   const double trained = read_log(place("train.jsonl")).back()["loss"];
-  train({"--eval-only", "--init", place("model")});
-  EXPECT_EQ(read_log(place("train.jsonl")).back()["loss"], trained);
+  const std::string checkpoint = place("run/step-00000005.tern");
+  for (const std::string& file : {place("model"), checkpoint}) {
+    train({"--eval-only", "--init", file});
+    EXPECT_EQ(read_log(place("train.jsonl")).back()["loss"], trained) << file;
+  }
+  EXPECT_NE(train({"--iterations", "1", "--init", checkpoint}), train({"--iterations", "1", "--init", place("model")}))
+      << "a training started from averages";
   std::filesystem::remove(place("train.jsonl"));
   train({"--eval-only", "--checkpoint", place("run"), "--resume"});
   EXPECT_EQ(read_log(place("train.jsonl")).back()["loss"], trained);
