@@ -298,7 +298,12 @@ void Trainer::evaluate_model() {
   for (size_t i = 4; i < sums.size(); i += 2) evaluation_.scores.push_back({sums[i], sums[i + 1]});
   reached_ = reaches_target();
   if (ended()) {  // write the model before telling the listeners, because they may fail
-    if (steps_ > 0) write_checkpoint();
+    try {
+      if (steps_ > 0) write_checkpoint();
+    } catch (...) {  // a full disk may have room for the model, which is smaller
+      if (!cuts_) save_model();
+      throw;
+    }
     save_model();
   }
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / steps_per_epoch() + 1;

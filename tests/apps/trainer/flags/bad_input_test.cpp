@@ -266,6 +266,14 @@ TEST_F(TrainLenetBadInput, FullDisk) {
   EXPECT_NE(saving.err.find(place("model") + ": writing failed: File too large"), std::string::npos) << saving.err;
   EXPECT_EQ(read_file(place("model")), "the old file");
 
+  // There is room for the model, but not for a checkpoint, which has the momentum, too.
+  const Outcome checkpointing =
+      run_within(2500, {"--iterations", "1", "--checkpoint", place("run"), "--save", place("model"), "--quiet"});
+  EXPECT_EQ(checkpointing.code, 2);
+  EXPECT_NE(checkpointing.err.find("step-00000001.tern: writing failed: File too large"), std::string::npos)
+      << checkpointing.err;
+  EXPECT_EQ(run({"--eval-only", "--init", place("model"), "--quiet"}).code, 0);
+
   const Outcome logging = run_within(4, {"--iterations", "100", "--log", place("log"), "--quiet"});
   EXPECT_EQ(logging.code, 2);
   EXPECT_NE(logging.err.find("--log: " + place("log") + ": cannot be written: File too large"), std::string::npos)
