@@ -54,22 +54,17 @@ Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel()
 
 /// The reduction of `mine` and what all other ranks send to this rank.
 Tensor reduce_received(const Collective& c, ConstBytes mine, Reduction reduction) {
-  const auto add_last = [&](std::vector<Tensor>& sums) {
-    const Tensor last = sums.back();
-    sums.pop_back();
-    reduce(reduction, c.message.dtype, bytes_of(sums.back()), bytes_of(last));
-  };
-  std::vector<Tensor> sums;  // of 1, 2, 4, ... ranks that follow one another, first those of the most ranks
-  for (int rank = 0; rank < c.size(); ++rank) {
-    sums.push_back(Tensor::empty({static_cast<int64_t>(mine.size())}, {.dtype = DType::u8}));
-    if (rank == c.rank())
-      std::ranges::copy(mine, bytes_of(sums.back()).begin());
-    else
-      c.transport.receive(rank, c.message, bytes_of(sums.back()));
-    for (int after = rank; after % 2 == 1; after /= 2) add_last(sums);
-  }
-  while (sums.size() > 1) add_last(sums);
-  return sums.back();
+  const int n = c.size(), me = c.rank();
+  const auto count = static_cast<int64_t>(mine.size());
+  const Tensor all = Tensor::empty({n, count}, {.dtype = DType::u8});
+  const auto from = [&](int rank) { return bytes_of(all).subspan(rank * mine.size(), mine.size()); };
+  std::ranges::copy(mine, from(me).begin());
+  // In the order of arrival: each rank sends to the rank after it first.
+  for (int k = 1; k < n; ++k) c.transport.receive((me + n - k) % n, c.message, from((me + n - k) % n));
+  for (int distance = 1; distance < n; distance *= 2)
+    for (int rank = 0; rank + distance < n; rank += 2 * distance)
+      reduce(reduction, c.message.dtype, from(rank), from(rank + distance));
+  return all.slice(0, 1);
 }
 
 /// y = this rank's part of the reduction of all ranks' x. y may be that part of x.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tern/dist/cost/round_time.h"
 #include "tests/dist/comm/transports.h"
 #include "tests/support/message_of.h"
 
@@ -54,11 +55,15 @@ double shortest_time(const TransportKind& kind, int ranks, const std::string& li
 // The time starts before the barrier, because a rank may leave the barrier after others have begun. A busy machine may
 // be late, but never early. So the nominal time is an exact bound only from below.
 
-TEST_P(LinkShape, BytesTakeTheirTimeOnTheWire) {
-  // 4 ranks: 2 · 3/4 · 400 kB = 600 kB each way. At 40 Mbit/s this takes 0.12 s.
-  const double seconds = shortest_time(GetParam(), 4, "rate=40mbit", 100000, 0.24);
-  EXPECT_GE(seconds, 0.119);
-  EXPECT_LT(seconds, 0.24);
+TEST_P(LinkShape, AnAllReduceTakesTheTimeOfItsPlan) {
+  constexpr int64_t count = 100000;
+  for (const int ranks : {4, 8}) {
+    const std::string link = "rate=20mbit";
+    const double planned = cost_of(parse_link(link)).seconds(all_reduce_load(4 * count, ranks)),
+                 seconds = shortest_time(GetParam(), ranks, link, count, 1.15 * planned);
+    EXPECT_GE(seconds, 0.99 * planned) << ranks;
+    EXPECT_LT(seconds, 1.15 * planned) << ranks;
+  }
 }
 
 // Very few bytes take one message, few go directly, and many around the ring. The barrier before takes two rounds.
