@@ -104,7 +104,7 @@ ExchangePlan plan_exchange(std::string_view spec, const GradientCodec& codec, st
 std::string default_exchange(const GradientCodec& codec, int ranks) {
   if (ring_entry.valid(codec)) return ring_entry.name;
   if (ranks * codec.traits().bits < 64) return allgather_entry.name;
-  if (ternary_ring_entry.valid(codec)) return server_entry.name;  // the server sends sums of codes back
+  if (ternary_ring_entry.valid(codec)) return ternary_ring_entry.name;  // sums of codes travel in few bits
   return reduce_scatter_entry.valid(codec) ? reduce_scatter_entry.name : allgather_entry.name;
 }
 
@@ -130,9 +130,8 @@ std::string exchange_help(std::span<const CodecEntry> own) {
   for (const ExchangeEntry* entry : exchange_table())
     row(entry->name, [&](const std::string& codec) { return entry->valid(*make_codec(codec, own)) ? "yes" : "-"; });
   help +=
-      "\n\nWithout --exchange: ring for none, fp16 and bf16. For other codecs allgather if N b < 64. Otherwise server "
-      "for "
-      "ternary,\nand reduce-scatter for codecs that it takes.";
+      "\n\nWithout --exchange: ring for none, fp16 and bf16. For other codecs allgather if N b < 64. Otherwise "
+      "ternary-ring\nor reduce-scatter for codecs that they take.";
   return help + "\n\nExchanges for error-feedback:CODEC: " + names_of_takers(*make_codec("error-feedback:ternary")) +
          "; of topk, topk-block and randk also allgather-sent\n";
 }

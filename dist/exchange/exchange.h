@@ -86,8 +86,8 @@ std::unique_ptr<Exchange> make_exchange(std::string_view spec, GradientCodec& co
 
 /// The exchange for a codec and a number of ranks. Codecs of floats (none, fp16, bf16) use ring. Other codecs use
 /// allgather if ranks · bits < 64: it takes one round, and moves fewer bytes than floats around a ring. Above that
-/// limit, ternary uses server if its ranks can share scalers. Other codecs use reduce-scatter if it takes them, else
-/// allgather.
+/// limit, ternary uses ternary-ring if its ranks can share scalers. Other codecs use reduce-scatter if it takes them,
+/// else allgather.
 std::string default_exchange(const GradientCodec& codec, int ranks);
 
 std::vector<std::string> exchange_names();

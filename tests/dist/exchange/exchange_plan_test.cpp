@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tern/dist/comm/collectives.h"
+#include "tern/dist/cost/round_time.h"
 #include "tests/dist/exchange/exchange_support.h"
 
 namespace tern::test {
@@ -117,6 +118,20 @@ TEST(ExchangePlan, IsMadeForMoreRanksThanAnyMachineStarts) {
   EXPECT_EQ(plan_exchange("ring", *none, coded_tensors(*none, shapes), 512).sent(), 2 * 511 * 4 * n);
   const ExchangePlan server = plan_exchange("server", *ternary, coded_tensors(*ternary, shapes), 512);
   EXPECT_EQ(server.sent(), 511 * (n / 4 + n * 11 / 8) + 512 * 511 * 4);
+}
+
+TEST(ExchangePlan, OfTernarysDefaultIsNotAboveTheRingOfFloats) {
+  const auto none = make_codec("none"), ternary = make_codec("ternary");
+  const std::vector<Shape> shapes = {{500, 800}, {500}, {10, 500}, {10}};  // the linear layers of LeNet
+  for (const char* link : {"rate=100mbit,latency=0.1ms", "rate=1gbit,latency=1ms"}) {
+    const auto seconds = [&](const std::string& exchange, const GradientCodec& codec, int ranks) {
+      const PlannedMessage message = {plan_exchange(exchange, codec, coded_tensors(codec, shapes), ranks), {}};
+      return round_time({&message, 1}, cost_of(parse_link(link))).total();
+    };
+    for (int ranks = 2; ranks <= 64; ++ranks)
+      EXPECT_LE(seconds(default_exchange(*ternary, ranks), *ternary, ranks), seconds("ring", *none, ranks))
+          << ranks << " ranks, " << link;
+  }
 }
 
 }  // namespace

@@ -245,7 +245,11 @@ TEST(DefaultExchange, MovesLeast) {
   EXPECT_EQ(of("none", 2), "ring");
   EXPECT_EQ(of("bf16", 16), "ring");
   EXPECT_EQ(of("ternary", 31), "allgather");
-  EXPECT_EQ(of("ternary", 32), "server");
+  EXPECT_EQ(of("ternary", 32), "ternary-ring");
+  EXPECT_EQ(of("ternary:bucket=100,pack=entropy", 32), "ternary-ring");
+  EXPECT_EQ(of("ternary:clip-mode=own", 32), "ternary-ring");
+  EXPECT_EQ(of("ternary:share=off", 32), "reduce-scatter");
+  EXPECT_EQ(of("ternary:share=off,pack=entropy", 32), "allgather");
   EXPECT_EQ(of("qsgd:bits=4", 15), "allgather");
   EXPECT_EQ(of("qsgd:bits=4", 16), "reduce-scatter");
   EXPECT_EQ(of("qsgd:bits=4,code=elias", 16), "allgather");
