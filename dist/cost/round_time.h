@@ -52,7 +52,8 @@ struct SubnetRound {
 
 /// Plans a round of independent subnets: the ranks that keep `model`, and `optimizer` if the optimizer state travels,
 /// cut and send the slices, and take them back. All ranks average the tensors of the model that are not cut. All is
-/// f32. The plan counts the elements that are cut out and put back.
+/// f32, so no rank has to tell others the sizes of its messages. The plan counts the elements that are cut out and put
+/// back.
 ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer,
                                const SubnetRound& round);
 

@@ -31,9 +31,16 @@ size_t bytes_of(const StateDict& tensors) {
   return bytes;
 }
 
+bool has_fixed_size(const GradientCodec* codec) { return codec == nullptr || codec->traits().fixed_size; }
+
+/// Bytes of a tensor in a message, if the codec has a fixed size.
+int64_t coded_bytes(const GradientCodec* codec, const Shape& shape) {
+  return codec == nullptr ? 4 * shape.numel() : codec->most_bytes(shape);
+}
+
 void append(GradientCodec* codec, const GradientTag& tag, const Tensor& x, std::vector<std::byte>& message) {
   if (codec == nullptr) return append_values(message, std::span<const float>(x.span<float>()));
-  if (codec->traits().fixed_size) return codec->encode(tag, x, message);
+  if (has_fixed_size(codec)) return codec->encode(tag, x, message);
   std::vector<std::byte> code;
   codec->encode(tag, x, code);
   append_value(message, static_cast<uint32_t>(code.size()));
@@ -47,8 +54,8 @@ Tensor read(GradientCodec* codec, const GradientTag& tag, const Shape& shape, By
     return x;
   }
   x.fill(0);
-  const bool fixed = codec->traits().fixed_size;
-  const size_t size = fixed ? static_cast<size_t>(codec->most_bytes(shape)) : message.value<uint32_t>();
+  const size_t size =
+      has_fixed_size(codec) ? static_cast<size_t>(coded_bytes(codec, shape)) : message.value<uint32_t>();
   codec->decode_add(tag, message.take(size), x);
   return x;
 }
@@ -122,6 +129,7 @@ SubnetStore::Meeting SubnetStore::meeting(const Kept& kept, const SubnetParts& p
 
 StateDict SubnetStore::download(const SubnetParts& parts, GradientCodec* format) {
   const int me = communicator_->rank(), n = communicator_->size();
+  const auto codec = [&](const Kept& kept) { return kept.parameter ? format : nullptr; };
   Leaving leaving;
   StateDict subnet;
   for (const Kept& kept : kept_) subnet.add(kept.name, Tensor::zeros(subnet_shape(kept.cut, kept.whole, parts, me)));
@@ -136,21 +144,23 @@ StateDict SubnetStore::download(const SubnetParts& parts, GradientCodec* format)
         if (worker == me)
           put(slice, at_worker, subnet.at(kept.name));
         else
-          append(kept.parameter ? format : nullptr, {kept.name, {}}, slice, leaving.bytes);
+          append(codec(kept), {kept.name, {}}, slice, leaving.bytes);
       }
       leaving.counts.push_back(static_cast<int64_t>(leaving.bytes.size() - begin));
     }
   }
-  const Arrived arrived = exchange(leaving, Account::payload);
+  const auto coming = [&](const Kept& kept, int home) -> Coming {
+    const TensorSlice at_worker = meeting(kept, parts, home, me).at_worker;
+    return {at_worker, at_worker.shape_in(subnet.at(kept.name).shape()), codec(kept)};
+  };
+  const Arrived arrived = exchange(leaving, coming, Account::payload);
   const Stopwatch decode(times_.decode);
   for (int home = 0; home < n; ++home) {
     if (home == me) continue;
     ByteReader reader(arrived.from[static_cast<size_t>(home)]);
     for (const Kept& kept : kept_) {
-      const TensorSlice at_worker = meeting(kept, parts, home, me).at_worker;
-      const Tensor& narrow = subnet.at(kept.name);
-      put(read(kept.parameter ? format : nullptr, {kept.name, {}}, at_worker.shape_in(narrow.shape()), reader),
-          at_worker, narrow);
+      const Coming slice = coming(kept, home);
+      put(read(slice.codec, {kept.name, {}}, slice.shape, reader), slice.place, subnet.at(kept.name));
     }
     check(reader.empty(), "independent subnets: rank ", home, " sent more than its part of the subnet");
   }
@@ -189,29 +199,50 @@ void SubnetStore::upload(const SubnetParts& parts, const StateDict& subnet, cons
       leaving.counts.push_back(static_cast<int64_t>(leaving.bytes.size() - begin));
     }
   }
-  const Arrived arrived = exchange(leaving, how.account);
+  const auto coming = [&](const Kept& kept, int worker) -> Coming {
+    const TensorSlice at_home = meeting(kept, parts, me, worker).at_home;
+    return {at_home, at_home.shape_in(kept.share.shape()), codec(kept)};
+  };
+  const Arrived arrived = exchange(leaving, coming, how.account);
   const Stopwatch decode(times_.decode);
   for (int worker = 0; worker < n; ++worker) {
     if (worker == me) continue;
     ByteReader reader(arrived.from[static_cast<size_t>(worker)]);
     for (size_t k = 0; k < kept_.size(); ++k) {
       const Kept& kept = kept_[k];
-      const TensorSlice at_home = meeting(kept, parts, me, worker).at_home;
-      Tensor slice = read(codec(kept), tag(k, me, worker), at_home.shape_in(kept.share.shape()), reader);
-      if (changes(kept)) kernels::accumulate(take(kept.share, at_home), slice);
-      put(slice, at_home, kept.share);
+      const Coming from = coming(kept, worker);
+      Tensor slice = read(from.codec, tag(k, me, worker), from.shape, reader);
+      if (changes(kept)) kernels::accumulate(take(kept.share, from.place), slice);
+      put(slice, from.place, kept.share);
     }
     check(reader.empty(), "independent subnets: rank ", worker, " sent more than its subnet");
   }
 }
 
-SubnetStore::Arrived SubnetStore::exchange(const Leaving& leaving, Account account) {
-  const Stopwatch wait(times_.wait);
-  const auto n = static_cast<int64_t>(leaving.counts.size());
-  Tensor lengths = Tensor::empty({n}, {.dtype = DType::i64});
-  communicator_->all_to_all(Tensor::from<int64_t>({n}, leaving.counts), lengths, Account::overhead).wait();
-  const auto receives = lengths.to_vector<int64_t>();
+std::vector<int64_t> SubnetStore::coming_bytes(const Leaving& leaving, const SliceComing& coming) {
+  const int n = communicator_->size();
+  Indices bytes(static_cast<size_t>(n));
+  for (int peer = 0; peer < n; ++peer) {
+    if (peer == communicator_->rank()) continue;
+    for (const Kept& kept : kept_) {
+      const Coming slice = coming(kept, peer);
+      if (!has_fixed_size(slice.codec)) return told_bytes(leaving);
+      bytes[static_cast<size_t>(peer)] += coded_bytes(slice.codec, slice.shape);
+    }
+  }
+  return bytes;
+}
 
+std::vector<int64_t> SubnetStore::told_bytes(const Leaving& leaving) {
+  const Stopwatch wait(times_.wait);
+  Tensor lengths = Tensor::empty({std::ssize(leaving.counts)}, {.dtype = DType::i64});
+  communicator_->all_to_all(Tensor::from<int64_t>(lengths.shape(), leaving.counts), lengths, Account::overhead).wait();
+  return lengths.to_vector<int64_t>();
+}
+
+SubnetStore::Arrived SubnetStore::exchange(const Leaving& leaving, const SliceComing& coming, Account account) {
+  const Indices receives = coming_bytes(leaving, coming);
+  const Stopwatch wait(times_.wait);
   const auto bytes = [](int64_t count) { return Tensor::empty({count}, {.dtype = DType::u8}); };
   const Tensor sent = bytes(static_cast<int64_t>(leaving.bytes.size()));
   std::ranges::copy(leaving.bytes, reinterpret_cast<std::byte*>(sent.data<uint8_t>()));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -70,6 +71,13 @@ class SubnetStore {
     std::vector<std::byte> bytes;
     std::vector<int64_t> counts;
   };
+  /// The part of a tensor that comes from a peer: its slice of this rank's tensor, and how it is coded; null: f32.
+  struct Coming {
+    TensorSlice place;
+    Shape shape;
+    GradientCodec* codec;
+  };
+  using SliceComing = std::function<Coming(const Kept& kept, int peer)>;
   struct Arrived {
     Tensor bytes;
     std::vector<std::span<const std::byte>> from;
@@ -79,7 +87,12 @@ class SubnetStore {
   Shape share_shape(const Kept& kept, int home) const;
   TensorSlice share_slice(const Kept& kept, int home) const;
   Meeting meeting(const Kept& kept, const SubnetParts& parts, int home, int worker) const;
-  Arrived exchange(const Leaving& leaving, Account account);
+  Arrived exchange(const Leaving& leaving, const SliceComing& coming, Account account);
+  /// The bytes that come from each rank. Ranks tell them to each other only if the size of a code varies. A codec's
+  /// size varies on all ranks or on none.
+  std::vector<int64_t> coming_bytes(const Leaving& leaving, const SliceComing& coming);
+  /// The same, from the other ranks.
+  std::vector<int64_t> told_bytes(const Leaving& leaving);
 
   Communicator* communicator_;
   SubnetExchange exchange_;

@@ -40,5 +40,37 @@ TEST(SubnetRound, SendsWhatTheLedgerOfARoundHas) {
   }
 }
 
+std::vector<Operation> operations_of_a_round(const IndependentSubnets::Options& options) {
+  std::vector<Operation> operations;
+  on_all(4, [&](Communicator& c) {
+    SubnetTrainer trainer(c, options);
+    trainer.train(0, options.local_steps);
+    if (c.rank() == 0)
+      for (const OperationRecord& record : c.flight_record().operations) operations.push_back(record.message.operation);
+    return Values();
+  });
+  return operations;
+}
+
+// Ranks know the sizes of codes of a fixed size. They tell them to each other before codes whose size varies: these
+// travel only to the ranks that keep the model.
+TEST(SubnetRound, HasTheOperationsOfItsPlan) {
+  using enum Operation;
+  const std::vector<Operation> planned = {all_to_all, all_to_all, all_reduce_sum, all_reduce_max},
+                               with_sizes = {all_to_all, all_to_all, all_to_all, all_reduce_sum, all_reduce_max};
+  for (const char* codec : {"none", "qsgd:bits=4", "ternary"})
+    EXPECT_EQ(operations_of_a_round({.local_steps = 2, .check_every = 0, .codec = codec}), planned) << codec;
+  EXPECT_EQ(operations_of_a_round({.local_steps = 2, .check_every = 0, .download = "bf16"}), planned);
+  EXPECT_EQ(operations_of_a_round({.local_steps = 2, .check_every = 0, .codec = "qsgd:code=entropy"}), with_sizes);
+
+  networks::Mlp model(SubnetTrainer::shape());
+  model.initialize(1);
+  const ExchangePlan plan =
+      plan_subnet_round({model.subnet_plan(SubnetScope::fc), model}, model.state(), {}, {.ranks = 4});
+  std::vector<int64_t> hops;
+  for (const ExchangePhase& phase : plan.phases) hops.push_back(phase.wire.hops);
+  EXPECT_EQ(hops, std::vector<int64_t>(planned.size(), 1));
+}
+
 }  // namespace
 }  // namespace tern::test
