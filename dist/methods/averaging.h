@@ -55,6 +55,9 @@ struct AveragingOptions {
   bool stale = false;    ///< all messages are under way from `give` until `finish`: the caller computes meanwhile
 };
 
+/// The state of an older `Averaging`, with today's names. `is_tensor` tells whether a tensor has this name.
+StateDict with_new_names(const StateDict& state, const std::function<bool(const std::string&)>& is_tensor);
+
 /// Turns the ranks' tensors into their means, message by message in a fixed order. Coded tensors use the codec's
 /// exchange; the others travel as floats, by all-reduce. Each message is started before the previous one is finished.
 /// With `stale`, all messages are started before the first one is finished.

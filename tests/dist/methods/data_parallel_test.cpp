@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
@@ -224,7 +225,7 @@ TEST(DataParallel, GoesOnFromTheResidualsOfBothStagesOfOneBit) {
         DataParallel before(rank.model, rank.local, rank.communicator, options);
         rank.steps(before, 0, 4);
         for (const auto& [name, tensor] : before.state())
-          if (keeps || !name.starts_with("shard.")) state.add(name, tensor);
+          if (keeps || !name.starts_with(".shard.")) state.add(name, tensor);
       }
       DataParallel after(rank.model, rank.local, rank.communicator, options);
       after.load_state(state, 4);
@@ -424,6 +425,45 @@ TEST(Replicas, HaveTheChecksumOfTheirRowMajorBytes) {
   const Tensor x = gaussian({3, 4, 2, 5});
   EXPECT_EQ(checksum(x.to(MemoryFormat::channels_last), 1), checksum(x, 1));
   EXPECT_NE(checksum(gaussian({3, 4, 2, 5}, 2), 1), checksum(x, 1));
+}
+
+/// A network with a module named `shard`.
+struct ShardNet final : Layer {
+  Variable forward(const Variable& x) override { return last(relu(first(x))); }
+  Linear& first = add<Linear>("shard", {.in = 20, .out = 9});
+  Linear& last = add<Linear>("last", {.in = 9, .out = 5});
+};
+
+/// The state as an older tern saved it.
+StateDict with_old_names(const StateDict& state) {
+  StateDict old;
+  for (const auto& [name, tensor] : state) old.add(name.starts_with('.') ? name.substr(1) : name, tensor);
+  return old;
+}
+
+TEST(DataParallel, GoesOnFromTheStateOfAModuleNamedAsThePrefixOfStates) {
+  for (const auto& [codec, exchange] :
+       {std::pair("onebit", "allgather"), {"onebit", "reduce-scatter"}, {"none", "powersgd:rank=1"}}) {
+    SCOPED_TRACE(exchange);
+    DataParallel::Options options = with_codec(codec);
+    options.averaging.exchange = exchange;
+    const auto train = [&](const std::function<StateDict(const StateDict&)>& saved) {
+      return train_on_ranks<ShardNet>(make_in_process(2), [&](const RankTraining& rank) {
+        auto method = std::make_unique<DataParallel>(rank.model, rank.local, rank.communicator, options);
+        rank.steps(*method, 0, 3);
+        if (saved) {
+          const StateDict state = saved(method->state());
+          EXPECT_GT(state.size(), 0u);
+          method = std::make_unique<DataParallel>(rank.model, rank.local, rank.communicator, options);
+          method->load_state(state, 3);
+        }
+        rank.steps(*method, 3, 6);
+      });
+    };
+    const Results undisturbed = train({});
+    EXPECT_EQ(train([](const StateDict& state) { return state; }), undisturbed);
+    EXPECT_EQ(train(with_old_names), undisturbed);
+  }
 }
 
 }  // namespace
