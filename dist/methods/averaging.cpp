@@ -225,7 +225,7 @@ StateDict with_new_names(const StateDict& state, const std::function<bool(const 
   return renamed;
 }
 
-void Averaging::load_state(const StateDict& state) {
+void Averaging::load_state(const StateDict& state, bool after_a_round) {
   StateDict own, shard;
   for (const auto& [name, tensor] : with_new_names(state, [this](const auto& of) { return has_state_named(of); })) {
     const bool of_shard = name.starts_with(kShardPrefix);
@@ -235,6 +235,11 @@ void Averaging::load_state(const StateDict& state) {
                 "the codec's state of '", name, "' has ", tensor.numel(), " elements, the model's ", known->elements);
     (of_shard ? shard : own).add(of_shard ? name.substr(kShardPrefix.size()) : name, tensor);
   }
+  if (after_a_round && codec_->feedback() != nullptr)
+    for (const FusedMessage& message : messages_)
+      for (const size_t i : message.members)
+        check_input(!message.coded || tensors_[i].elements == 0 || own.find(tensors_[i].name) != nullptr,
+                    "the codec's state has no residual of '", tensors_[i].name, "', expected one after a round");
   codec_->load_state(own);
   coded_exchange_->load_state(shard);
 }

@@ -87,7 +87,9 @@ class Averaging {
   bool can_be_recorded() const;
   /// What codec and exchange keep for each tensor on this rank.
   StateDict state() const;
-  void load_state(const StateDict& state);
+  /// Loads a `state()`. `after_a_round`: each tensor had been coded before, so it has a residual if the codec has error
+  /// feedback. Throws InputError that names a tensor that does not fit or that has no residual.
+  void load_state(const StateDict& state, bool after_a_round);
   /// Whether a tensor of `state` with this name would belong to one of these tensors.
   bool has_state_named(const std::string& name) const;
   /// Times since construction. With overlap, only the time in `finish` counts, as waiting.

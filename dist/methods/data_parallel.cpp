@@ -103,13 +103,13 @@ StateDict DataParallel::state() {
   return state;
 }
 
-void DataParallel::load_state(const StateDict& state, int64_t /*steps*/) {
+void DataParallel::load_state(const StateDict& state, int64_t steps) {
   StateDict residuals, means, expected;
   for (const auto& [name, tensor] : state) (name.starts_with(kMeanPrefix) ? means : residuals).add(name, tensor);
   settle();  // what is under way belongs to the state before
-  averaging_.load_state(residuals);
+  averaging_.load_state(residuals, steps > 0);
   means_.clear();
-  if (means.size() == 0) return;
+  if (means.size() == 0 && (steps == 0 || !options_.averaging.stale)) return;
   check_input(options_.averaging.stale, "data-parallel: found the means of a step that the next step uses, expected ",
               "none without stale exchanges");
   for (const auto& [name, parameter] : parameters_) {

@@ -66,7 +66,7 @@ class DeMo final : public DistributedOptimizer {
   void consolidate() override;
   /// This rank's DCT(d). Every rank saves its own.
   StateDict state() override { return averaging_.state(); }
-  void load_state(const StateDict& state, int64_t /*steps*/) override { averaging_.load_state(state); }
+  void load_state(const StateDict& state, int64_t steps) override { averaging_.load_state(state, steps > 0); }
   void confirm(int64_t steps) const override { averaging_.confirm(steps); }
   ExchangeTimes times() const override { return averaging_.times(); }
 

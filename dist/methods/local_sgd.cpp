@@ -238,7 +238,10 @@ void LocalSgd::load_state(const StateDict& state, int64_t steps) {
     const size_t p = owner == fragments_.end() ? 0 : static_cast<size_t>(owner - fragments_.begin());
     parts[p].add(name, tensor);  // an unknown name goes to the first one, which refuses it
   }
-  for (size_t p = 0; p < parts.size(); ++p) fragments_[p].averaging->load_state(parts[p]);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const bool was_sent = fragments_[p].under_way || steps >= first_turn(fragments_[p]);
+    fragments_[p].averaging->load_state(parts[p], was_sent);
+  }
 }
 
 void LocalSgd::confirm(int64_t steps) const {

@@ -466,5 +466,30 @@ TEST(DataParallel, GoesOnFromTheStateOfAModuleNamedAsThePrefixOfStates) {
   }
 }
 
+TEST(DataParallel, RefusesAStateInWhichSomethingIsMissing) {
+  expect_on_ranks(1, [](Communicator& c) {
+    SmallNet model;
+    model.initialize(1);
+    Sgd local(model.parameters(), kSmallSgd);
+    const auto refusal = [&](const DataParallel::Options& options, const StateDict& state) {
+      DataParallel method(model, local, c, options);
+      method.load_state({}, 0);
+      return message_of<InputError>([&] { method.load_state(state, 3); });
+    };
+    EXPECT_EQ(refusal(with_codec("ternary"), {}), "");
+    EXPECT_EQ(refusal(with_codec("onebit"), {}),
+              "the codec's state has no residual of 'last.bias', expected one after a round");
+    DataParallel::Options some = with_codec("error-feedback:topk");
+    some.averaging.fusion.keep_float = "last.*";
+    const std::string first = model.trained_parameters().front().name;
+    StateDict state;
+    for (const auto& [name, parameter] : model.trained_parameters())
+      if (name != first && !name.starts_with("last.")) state.add(name, Tensor::zeros(parameter->value().shape()));
+    EXPECT_EQ(refusal(some, state), "the codec's state has no residual of '" + first + "', expected one after a round");
+    const std::string no_mean = "load: no tensor named 'last mean.";
+    EXPECT_EQ(refusal(stale("none"), {}).substr(0, no_mean.size()), no_mean);
+  });
+}
+
 }  // namespace
 }  // namespace tern::test

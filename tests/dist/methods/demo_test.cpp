@@ -195,5 +195,17 @@ TEST(DeMo, RefusesOptionsOutOfRange) {
   });
 }
 
+TEST(DeMo, RefusesAStateWithoutResiduals) {
+  expect_on_ranks(1, [](Communicator& c) {
+    SmallNet model;
+    model.initialize(1);
+    Sgd local(model.parameters(), kDemoSgd);
+    DeMo demo(model, local, c, {});
+    demo.load_state({}, 0);
+    EXPECT_EQ(message_of<InputError>([&] { demo.load_state({}, 3); }),
+              "the codec's state has no residual of 'last.bias', expected one after a round");
+  });
+}
+
 }  // namespace
 }  // namespace tern::test
