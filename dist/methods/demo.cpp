@@ -48,7 +48,11 @@ DeMo::DeMo(Module& model, Optimizer& local, Communicator& communicator, const Op
       options_(options),
       parameters_(model.trained_parameters()),
       dct_(kSide, kRun),
-      averaging_(communicator, averaged_parameters(model, "demo"), averaging(options)) {}
+      averaging_(communicator, averaged_parameters(model, "demo"), averaging(options)) {
+  const StateDict state = local.state();  // each rule but that of Sgd without momentum has some
+  check_input(state.size() == 0, "demo: the local optimizer keeps '", state.size() == 0 ? "" : state.begin()->first,
+              "', expected an Sgd without momentum, because demo has a momentum of its own");
+}
 
 void DeMo::begin_step(int64_t step) {
   step_ = step;

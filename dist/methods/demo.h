@@ -58,7 +58,7 @@ class DeMo final : public DistributedOptimizer {
   /// How the coefficients travel to become their means. Throws InputError if the options do not fit.
   static AveragingOptions averaging(const Options& options);
 
-  /// Throws InputError if the options or the model do not fit.
+  /// Throws InputError if the options, the model or the local optimizer do not fit.
   DeMo(Module& model, Optimizer& local, Communicator& communicator, const Options& options);
 
   void begin_step(int64_t step) override;

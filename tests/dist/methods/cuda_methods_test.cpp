@@ -35,7 +35,8 @@ TEST(CudaMethods, NameAGradientThatIsNotFiniteWhenTheyAreAsked) {
   for (const MakeMethod make : methods)
     train_on_ranks(make_in_process(2), [&](const RankTraining& rank) {
       rank.model.initialize(1, DType::f32, kGpu);
-      const auto method = make(rank);
+      Sgd plain(rank.model.parameters(), {.lr = 0.1});
+      const auto method = make({rank.communicator, rank.model, plain});
       method->begin_step(kStep);
       for (const auto& [name, parameter] : rank.model.trained_parameters()) {
         Tensor gradient = Tensor::full(parameter->value().shape(), 0.5);

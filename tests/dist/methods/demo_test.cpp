@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "tern/core/error.h"
+#include "tern/optim/adam.h"
 #include "tests/dist/codec/codec_support.h"
 #include "tests/dist/methods/training_support.h"
 #include "tests/support/cuda.h"
@@ -192,6 +193,19 @@ TEST(DeMo, RefusesOptionsOutOfRange) {
               "demo: 0 coefficients, expected 1 or more");
     EXPECT_EQ(message_of<InputError>([&] { DeMo(model, local, c, {.decay = 0}); }),
               "demo: a decay of 0, expected (0, 1]");
+  });
+}
+
+TEST(DeMo, RefusesAnOptimizerThatKeepsAState) {
+  expect_on_ranks(1, [](Communicator& c) {
+    SmallNet model;
+    model.initialize(1);
+    Sgd momentum(model.parameters(), kSmallSgd);
+    Adam adam(model.parameters(), {});
+    const auto refusal = [&](Optimizer& local) { return message_of<InputError>([&] { DeMo(model, local, c, {}); }); };
+    const std::string expected = "', expected an Sgd without momentum, because demo has a momentum of its own";
+    EXPECT_EQ(refusal(momentum), "demo: the local optimizer keeps '" + momentum.state().begin()->first + expected);
+    EXPECT_EQ(refusal(adam), "demo: the local optimizer keeps '" + adam.state().begin()->first + expected);
   });
 }
 
