@@ -9,6 +9,7 @@
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/core/safetensors.h"
+#include "tern/dist/exchange/plan.h"
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/demo.h"
 #include "tern/dist/methods/independent_subnets.h"
@@ -25,6 +26,7 @@
 #include "tern/optim/sgd.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
+#include "tern/trainer/report/progress.h"
 #include "tern/trainer/run/checkpoint.h"
 #include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/shards.h"
@@ -405,6 +407,29 @@ std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module
       DataParallel::Options{.averaging = averaging_options(s),
                             .weight_decay_in_gradient = s.weight_decay_in_gradient ? s.weight_decay : 0,
                             .check_every = s.check_every});
+}
+
+std::string note_of_bytes(const TrainSettings& s, Module& model, int ranks) {
+  if (s.method == TrainingMethod::noloco || s.method == TrainingMethod::demo || s.method == TrainingMethod::ist)
+    return {};
+  const AveragingOptions options = averaging_options(s);
+  const auto codec = make_codec(options.codec, options.codecs), floats = make_codec(kFloats);
+  if (!codec->traits().fixed_size) return {};
+  const std::string exchange = options.exchange.empty() ? default_exchange(*codec, ranks) : options.exchange;
+  const std::vector<NamedParameter> parameters = model.trained_parameters();
+  int64_t coded = 0, ring = 0;
+  for (const FusedMessage& message : fuse(averaged_parameters(model, to_string(s.method)), options.fusion)) {
+    std::vector<Shape> shapes;
+    for (const size_t i : message.members) shapes.push_back(parameters[i].parameter->value().shape());
+    const int64_t as_floats = plan_exchange("ring", *floats, coded_tensors(*floats, shapes), ranks).sent();
+    ring += as_floats;
+    coded += message.coded ? plan_exchange(exchange, *codec, coded_tensors(*codec, shapes), ranks).sent() : as_floats;
+  }
+  if (coded <= ring) return {};
+  return fmt::format(
+      "--codec {} by {} sends {} bytes in each exchange, the mean of {} ranks. That is more than the {} bytes of "
+      "--codec none by ring",
+      s.codec, exchange, grouped(coded / ranks), ranks, grouped(ring / ranks));
 }
 
 }  // namespace tern::trainer

@@ -57,4 +57,8 @@ std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, M
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& settings, Module& model, Optimizer& local,
                                                   Communicator* communicator, const SubnetCuts* cuts = nullptr);
 
+/// A note if `ranks` ranks send more bytes with the codec and its exchange than as floats around a ring; otherwise
+/// empty. Also empty if the size of the codes varies, or if the method takes no exchange.
+std::string note_of_bytes(const TrainSettings& settings, Module& model, int ranks);
+
 }  // namespace tern::trainer

@@ -195,8 +195,10 @@ void Trainer::write_checkpoint() {
 
 void Trainer::train() {
   if (team_.leads()) listeners_ = make_listeners(settings_, resources_.out);
-  const bool has_subnets = settings_.method == TrainingMethod::ist && team_.size() > 1;
-  const std::string note = has_subnets ? note_of_normalization(*model_, settings_.ist_scope) : "";
+  std::string note;
+  if (team_.size() > 1)
+    note = settings_.method == TrainingMethod::ist ? note_of_normalization(*model_, settings_.ist_scope)
+                                                   : note_of_bytes(settings_, *model_, team_.size());
   for (const auto& listener : listeners_) {
     listener->started(describe());
     if (settings_.init_partial) listener->noted(describe_copy(copied_));

@@ -7,6 +7,7 @@
 
 #include "tern/core/error.h"
 #include "tern/networks/cifarnet.h"
+#include "tern/networks/mlp.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
@@ -186,6 +187,26 @@ TEST(Recipe, HoldsARateFirstOrRises) {
   EXPECT_EQ(make_schedule(settings, 8)(3), 0.125);
   EXPECT_EQ(make_schedule(settings, 8)(4), 0.5);
   EXPECT_EQ(make_schedule(settings, 3)(2), 0.125);
+}
+
+TEST(NoteOfBytes, SaysThatACodecSendsMoreThanFloats) {
+  const auto note = [](const std::string& codec, int ranks, const std::string& exchange = "") {
+    TrainSettings settings;
+    settings.codec = codec;
+    settings.exchange = exchange;
+    networks::Mlp model({.widths = {100, 90, 10}});
+    model.initialize(1);
+    return note_of_bytes(settings, model, ranks);
+  };
+  for (const int ranks : {2, 3}) EXPECT_EQ(note("error-feedback:bf16", ranks), "") << ranks;
+  // 100 · 90 + 90 + 90 · 10 + 10 elements, and 4 bytes for each of four tensors.
+  EXPECT_EQ(note("error-feedback:bf16", 8),
+            "--codec error-feedback:bf16 by allgather sends 140,112 bytes in each exchange, the mean of 8 ranks. That "
+            "is more than the 70,000 bytes of --codec none by ring");
+  for (const char* codec : {"none", "bf16", "ternary", "qsgd:bits=4,bucket=512", "error-feedback:topk:ratio=0.001"})
+    EXPECT_EQ(note(codec, 64), "") << codec;
+  EXPECT_NE(note("hadamard:bits=4", 32), "");
+  EXPECT_NE(note("none", 4, "allgather"), "");
 }
 
 }  // namespace
