@@ -81,7 +81,7 @@ PlannedRound plan_round(Module& model, const Way& way, int workers) {
   }
   AveragingOptions averaging = {.codec = way.codec, .exchange = way.exchange};
   if (way.method == TrainingMethod::demo) averaging = DeMo::averaging({});
-  for (const FusedMessage& message : fuse(tensors, averaging.fusion)) {
+  for (const FusedMessage& message : fuse(tensors, averaging.fusion, codes_nothing(averaging, workers))) {
     const std::string codec = message.coded ? averaging.codec : kFloats,
                       exchange = message.coded ? averaging.exchange : "ring";
     const auto coder = make_codec(codec);

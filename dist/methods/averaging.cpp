@@ -10,6 +10,9 @@
 namespace tern {
 namespace {
 
+/// The exchange of tensors that travel as floats.
+constexpr std::string_view kFloatExchange = "ring";
+
 /// Before the name of a tensor of which the exchange keeps this rank's part. No tensor's name begins with a dot.
 const std::string kShardPrefix = ".shard.";
 /// The same in older checkpoints. A module can have this name, too.
@@ -47,7 +50,7 @@ void leave_uncoded(std::vector<AveragedTensor>& tensors, const std::string& patt
               tensors.empty() ? "" : tensors.back().name, "'");
 }
 
-std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options) {
+std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options, bool alike) {
   leave_uncoded(tensors, options.keep_float);
   std::vector<FusedMessage> messages;
   FusedMessage open[2] = {{{}, false}, {{}, true}};
@@ -59,7 +62,7 @@ std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const Fusion
   };
   for (size_t i = tensors.size(); i-- > 0;) {
     const AveragedTensor& tensor = tensors[i];
-    const bool coded = tensor.coded && tensor.elements >= options.min_compress;
+    const bool coded = alike || (tensor.coded && tensor.elements >= options.min_compress);
     open[coded].members.push_back(i);
     bytes[coded] += 4 * tensor.elements;
     if (bytes[coded] >= options.fusion_bytes) close(coded);
@@ -79,13 +82,19 @@ std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view 
   return tensors;
 }
 
+bool codes_nothing(const AveragingOptions& options, int ranks) {
+  const auto codec = make_codec(options.codec, options.codecs);
+  const std::string exchange = options.exchange.empty() ? default_exchange(*codec, ranks) : options.exchange;
+  return codec->traits().promise == CodecPromise::exact && exchange == kFloatExchange;
+}
+
 Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> tensors, const AveragingOptions& options)
     : rank_(communicator.rank()),
       tensors_(std::move(tensors)),
       seed_(options.seed),
       codec_(make_codec(options.codec, options.codecs)),
       floats_(make_codec("none")),
-      messages_(fuse(tensors_, options.fusion)),
+      messages_(fuse(tensors_, options.fusion, codes_nothing(options, communicator.size()))),
       means_(tensors_.size()),
       stale_(options.stale) {
   check_input(!options.overlap || !options.stale,
@@ -93,7 +102,7 @@ Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> ten
   const std::string exchange =
       options.exchange.empty() ? default_exchange(*codec_, communicator.size()) : options.exchange;
   coded_exchange_ = make_exchange(exchange, *codec_, communicator);
-  float_exchange_ = make_exchange("ring", *floats_, communicator);
+  float_exchange_ = make_exchange(kFloatExchange, *floats_, communicator);
   if (!options.overlap) return;
   queue_ = std::make_unique<WorkQueue>([] { set_thread_count(1); });  // one thread, because the other threads compute
 }

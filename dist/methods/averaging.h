@@ -38,8 +38,9 @@ struct FusedMessage {
 void leave_uncoded(std::vector<AveragedTensor>& tensors, const std::string& pattern);
 
 /// Groups the tensors into messages, from the end of the list to its beginning, because backward produces gradients in
-/// that order. Throws InputError if `keep_float` matches no tensor.
-std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options);
+/// that order. With `alike`, coded tensors travel as the others do, so all share messages, which count as coded. Throws
+/// InputError if `keep_float` matches no tensor.
+std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options, bool alike = false);
 
 /// The model's parameters as tensors to average. Throws InputError that names `method` if a parameter is not f32.
 std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method);
@@ -54,6 +55,9 @@ struct AveragingOptions {
   bool overlap = false;  ///< a separate thread sends each message as soon as it is complete
   bool stale = false;    ///< all messages are under way from `give` until `finish`: the caller computes meanwhile
 };
+
+/// Whether coded tensors travel as the others do: as floats around the ring.
+bool codes_nothing(const AveragingOptions& options, int ranks);
 
 /// The state of an older `Averaging`, with today's names. `is_tensor` tells whether a tensor has this name.
 StateDict with_new_names(const StateDict& state, const std::function<bool(const std::string&)>& is_tensor);

@@ -203,6 +203,19 @@ TEST(LocalSgd, RefusesAStateOfAnotherPlaceInTheRound) {
   });
 }
 
+TEST(LocalSgd, SendsBuffersWithTheParametersIfItCodesNeither) {
+  for (const auto& [codec, exchange, messages] :
+       {std::tuple("none", "", 1), {"none", "allgather", 2}, {"ternary", "", 2}})
+    train_on_ranks<NormalizedNet>(make_in_process(2), [&](const RankTraining& rank) {
+      const LocalSgd::Options options = {
+          .local_steps = 2, .averaging = {.codec = codec, .exchange = exchange}, .check_every = 0};
+      LocalSgd method(rank.model, rank.local, rank.communicator, options);
+      rank.steps(method, 0, 2);
+      EXPECT_EQ(rank.communicator.flight_record().operations.size(), static_cast<size_t>(messages))
+          << codec << " " << exchange;
+    });
+}
+
 TEST(LocalSgd, NamesTheRankWhoseParametersDiffer) {
   const auto errors = with_communicators(make_in_process(3), [](Communicator& c) {
     SmallNet model;
