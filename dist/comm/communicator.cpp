@@ -47,6 +47,12 @@ bool CollectiveCall::in_place() const {
          operation == Operation::all_reduce_sum || operation == Operation::all_reduce_max;
 }
 
+Message CollectiveCall::recorded() const {
+  Message own = message;
+  if (parts_may_differ(message.operation)) own.count = static_cast<uint64_t>(x.numel());
+  return own;
+}
+
 Work Communicator::begin(const CollectiveCall& call) {
   (call.in_place() ? call.x : call.y).mark_written();
   return start(call);

@@ -26,6 +26,8 @@ struct CollectiveCall {
   detail::Cuts receives = {};  ///< all_to_all: cuts of y by source rank
 
   bool in_place() const;
+  /// The message for a record of this rank: its count is this rank's own if `parts_may_differ`.
+  Message recorded() const;
   /// The device of the tensors; the CPU if there are no tensors.
   Device device() const { return x.defined() ? x.device() : y.defined() ? y.device() : Device{}; }
 };

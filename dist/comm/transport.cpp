@@ -19,9 +19,14 @@ std::string to_string(Operation operation) {
   return kNames.at(static_cast<size_t>(operation));
 }
 
+bool parts_may_differ(Operation operation) {
+  return operation == Operation::all_to_all || operation == Operation::shift;
+}
+
 std::string to_string(const Message& message) {
   if (message.operation == Operation::none) return "no operation yet";
-  return join({message.operation, " ", message.sequence, " of ", message.count, " ", message.dtype});
+  const std::string count = parts_may_differ(message.operation) ? "" : std::to_string(message.count) + " ";
+  return join({message.operation, " ", message.sequence, " of ", count, message.dtype});
 }
 
 bool agree(const Message& a, const Message& b) {

@@ -41,11 +41,14 @@ struct Message {
   uint32_t sequence = 0;  ///< number of the operation on this communicator, from 1
   Operation operation = Operation::none;
   DType dtype = DType::u8;
-  uint64_t count = 0;  ///< elements of the whole operation; this message may carry a piece
+  uint64_t count = 0;  ///< elements of the whole operation; this message may carry a piece; 0 if `parts_may_differ`
   Account account = Account::payload;
 };
 
-/// For example "all_reduce_sum 7 of 1000 f32".
+/// Whether ranks may give different numbers of elements, of which one rank does not know the total.
+bool parts_may_differ(Operation operation);
+
+/// For example "all_reduce_sum 7 of 1000 f32", or "shift 8 of u8".
 std::string to_string(const Message& message);
 
 /// Whether two labels have the same sequence number, operation, dtype and count.

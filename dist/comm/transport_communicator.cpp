@@ -46,7 +46,7 @@ void TransportCommunicator::abandon(const std::string& cause) {
 Work TransportCommunicator::start(const CollectiveCall& call) {
   CollectiveCall numbered = call;
   numbered.message.sequence = next_number();
-  recorder_.queue(numbered.message);
+  recorder_.queue(numbered.recorded());
   return queue_.add([this, call = std::move(numbered)] {
     recorder_.run(call.message.sequence, [&] {
       const Collective collective = {*transport_, call.message};

@@ -156,7 +156,7 @@ Work MpiCommunicator::start(const CollectiveCall& call) {
           " elements, expected at most ", INT_MAX, ", because MPI counts no further");
   CollectiveCall numbered = call;
   numbered.message.sequence = ++sequence_;
-  recorder_.queue(numbered.message);
+  recorder_.queue(numbered.recorded());
   return queue_.add([this, call = std::move(numbered)] {
     recorder_.run(call.message.sequence, [&] {
       detail::run_on_cpu(call, [this](const CollectiveCall& on_cpu) { run(on_cpu); });

@@ -138,7 +138,7 @@ Work NcclCommunicator::start(const CollectiveCall& call) {
   if (cuda::records()) return record(call);
   CollectiveCall numbered = call;
   numbered.message.sequence = host_->next_number();
-  host_->recorder().queue(numbered.message);
+  host_->recorder().queue(numbered.recorded());
   const auto work = std::make_shared<DeviceWork>(numbered.message, device_);
   return queue_.add(
       [this, call = numbered, agreed = agree(numbered), work] {
@@ -165,7 +165,7 @@ Work NcclCommunicator::record(const CollectiveCall& call) {
   connection_.record(*work, {call.x, call.y}, *done, [&](ncclComm_t communicator, cudaStream_t stream) {
     enqueue(call, rank(), size(), communicator, stream);
   });
-  cuda::before_replays([this, label = message, moved = moved_by(call), done](uint32_t step) {
+  cuda::before_replays([this, label = call.recorded(), moved = moved_by(call), done](uint32_t step) {
     queue_.add([] {}).wait();  // what was called before comes first, on all ranks
     Message numbered = label;
     numbered.sequence = host_->next_number();
@@ -183,8 +183,7 @@ Work NcclCommunicator::record(const CollectiveCall& call) {
 std::function<void()> NcclCommunicator::agree(const CollectiveCall& call) {
   const Message& message = call.message;
   if (!agreed_.emplace(message.operation, message.dtype, message.count, call.root).second) return [] {};
-  const bool parts_may_differ = message.operation == Operation::all_to_all || message.operation == Operation::shift;
-  return [same = host_->agree(message), parts = parts_may_differ ? agree_on_parts(call) : [] {}] {
+  return [same = host_->agree(message), parts = parts_may_differ(message.operation) ? agree_on_parts(call) : [] {}] {
     same.wait();
     parts();
   };

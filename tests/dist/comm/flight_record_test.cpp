@@ -128,5 +128,24 @@ TEST(FlightRecord, KeepsTheLastThousand) {
   EXPECT_EQ(errors, std::vector<std::string>(1));
 }
 
+// Ranks may give different numbers of elements, so no rank knows the number of all.
+TEST(FlightRecord, HasTheRanksOwnElementsIfRanksMayGiveOthers) {
+  const auto errors = with_communicators(make_in_process(2), [](Communicator& c) {
+    const bool first = c.rank() == 0;
+    const Tensor x = Tensor::full({first ? 30 : 20}, 1);
+    Tensor y = Tensor::empty({first ? 20 : 30});
+    c.shift(x, y).wait();
+    c.all_to_all(x, first ? std::vector<int64_t>{0, 30} : std::vector<int64_t>{20, 0}, y,
+                 first ? std::vector<int64_t>{0, 20} : std::vector<int64_t>{30, 0})
+        .wait();
+    const FlightRecord record = c.flight_record();
+    ASSERT_EQ(record.operations.size(), 2);
+    for (const OperationRecord& operation : record.operations) EXPECT_EQ(operation.message.count, first ? 30u : 20u);
+    EXPECT_EQ(to_string(record.operations[0].message), "shift 1 of f32");
+    EXPECT_EQ(to_string(record.operations[1].message), "all_to_all 2 of f32");
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
 }  // namespace
 }  // namespace tern::test
