@@ -65,7 +65,7 @@ class Communicator {
   /// x on every rank = x of `root`, sent directly: the root sends (N-1) times x, the other ranks send nothing.
   Work fan_out(Tensor& x, int root, Account account = Account::payload);
   /// x on every rank = the reduction of all ranks' x, with the same bits on every rank. Takes f32, f64, bf16 and i64.
-  /// Each rank sends 2(N-1)/N of x.
+  /// Each rank sends 2(N-1)/N of x, or (N-1) times x if that is at most 4 KiB.
   Work all_reduce(Tensor& x, Reduction reduction = Reduction::sum, Account account = Account::payload);
   /// y on rank r = part r of the sum of all x: elements ⌊r·n/N⌋ to ⌊(r+1)·n/N⌋ of n. Each rank sends (N-1)/N of x.
   Work reduce_scatter(const Tensor& x, Tensor& y, Account account = Account::payload);
