@@ -139,4 +139,9 @@ std::string codec_help(std::span<const CodecEntry> own) {
          "              nearest to what was coded\n";
 }
 
+int64_t share_of(int64_t n, double ratio) {
+  constexpr double kSlack = 1e-12;
+  return std::min(n, static_cast<int64_t>(std::ceil(ratio * static_cast<double>(n) * (1 - kSlack))));
+}
+
 }  // namespace tern

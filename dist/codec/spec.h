@@ -62,4 +62,8 @@ std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec
 /// the next gradient.
 std::unique_ptr<GradientCodec> with_built_in_feedback(std::unique_ptr<GradientCodec> codec, double decay = 1);
 
+/// ⌈ratio·n⌉ of n elements, at most n. The ratio is a decimal number: 0.07 of 100 is 7, although the product of these
+/// doubles is above 7.
+int64_t share_of(int64_t n, double ratio);
+
 }  // namespace tern

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "tern/core/error.h"
@@ -59,7 +58,7 @@ class TopK final : public WholeMessageCodec {
   }
   int64_t kept(int64_t n) const {
     check(n < int64_t{1} << 32, "topk: ", n, " elements, expected below 2^32");
-    return std::min(n, static_cast<int64_t>(std::ceil(ratio_ * static_cast<double>(n))));
+    return share_of(n, ratio_);
   }
 
   static constexpr const char* kFault = "has NaN or infinite elements";

@@ -103,5 +103,20 @@ TEST(CodecSpec, RefusesTwoCodecsOfOneName) {
   }
 }
 
+TEST(ShareOf, RoundsADecimalShareUp) {
+  EXPECT_EQ(share_of(100, 0.07), 7);
+  EXPECT_EQ(share_of(101, 0.07), 8);
+  EXPECT_EQ(share_of(5, 0.01), 1);
+  EXPECT_EQ(share_of(0, 0.01), 0);
+  EXPECT_EQ(share_of(7, 1), 7);
+  for (int64_t percent = 1; percent <= 100; ++percent)
+    for (int64_t n = 100; n < 100'000; n *= 10)
+      EXPECT_EQ(share_of(n, static_cast<double>(percent) / 100), percent * n / 100) << percent << " % of " << n;
+  for (const char* codec : {"topk:ratio=", "randk:ratio="})
+    EXPECT_EQ(make_codec(std::string(codec) + "0.07")->most_bytes({100}),
+              make_codec(std::string(codec) + "0.0699")->most_bytes({100}))
+        << codec;
+}
+
 }  // namespace
 }  // namespace tern
