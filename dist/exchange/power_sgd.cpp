@@ -1,8 +1,10 @@
+#include <limits>
 #include <map>
 #include <memory>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
+#include "tern/dist/codec/finite.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/table.h"
 #include "tern/kernels/matmul.h"
@@ -86,6 +88,7 @@ class PowerSgd final : public Exchange {
           kept.error.defined() && kept.q.defined() && kept.q.shape().rank() == 2 && kept.q.shape()[1] == options_.rank,
           "exchange powersgd: the state of '", name, "' is not one of rank ", options_.rank);
   }
+  void confirm(int64_t steps) const override { watch_.confirm(steps); }
 
  protected:
   MeansToCome begin(FusedGradients message) override {
@@ -124,7 +127,8 @@ class PowerSgd final : public Exchange {
     const Stopwatch encoding(times_.encode);
     const auto alone = alone_if_wide();
     Round round = {.message = message, .first = {}, .matrices = {}};
-    FusedGradients narrow = message;
+    FusedGradients narrow = message, projected;
+    std::vector<Tensor> products;
     for (size_t i = 0; i < message.size(); ++i) {
       const auto& [tag, gradient] = message[i];
       const MatrixSides sides(gradient.shape());
@@ -135,7 +139,10 @@ class PowerSgd final : public Exchange {
       Tensor& m = round.matrices.back() = Tensor::empty(shape, gradient.options());
       narrow[i].gradient = Tensor::empty({sides.n0, options_.rank}, gradient.options());
       kernels::add_and_project(gradient.reshape(shape), kept.error.reshape(shape), kept.q, m, narrow[i].gradient);
+      projected.push_back(message[i]);
+      products.push_back(narrow[i].gradient);
     }
+    check_products(projected, products);
     round.first = FlatTensors::copy(narrow);
     return round;
   }
@@ -176,6 +183,15 @@ class PowerSgd final : public Exchange {
     return results;
   }
 
+  /// Each row of M has a number in M Q, which is not finite if an element of the row is not. Without this check, such
+  /// an element would stay in the error and in Q.
+  void check_products(const FusedGradients& projected, std::span<const Tensor> products) {
+    if (projected.empty()) return;
+    if (products.front().device() != Device{})
+      return watch_.note(projected, products, std::numeric_limits<float>::max());
+    for (size_t i = 0; i < products.size(); ++i) check_finite(projected[i].tag, products[i].span<float>());
+  }
+
   Kept& kept_of(const GradientTag& tag, const Tensor& gradient, const MatrixSides& sides) {
     Kept& kept = kept_[tag.name];
     const Shape q_shape = {sides.n1, options_.rank};
@@ -198,6 +214,7 @@ class PowerSgd final : public Exchange {
 
   PowerSgdOptions options_;
   std::map<std::string, Kept> kept_;
+  GradientWatch watch_;
 };
 
 ExchangePlan plan_power_sgd(const GradientCodec&, std::span<const CodedTensor> message, int ranks,

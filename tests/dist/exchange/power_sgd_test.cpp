@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tern/core/parallel.h"
 #include "tests/dist/exchange/exchange_support.h"
+#include "tests/support/message_of.h"
 
 namespace tern::test {
 namespace {
@@ -116,6 +119,23 @@ TEST(PowerSgd, StaysFiniteForGradientsOfZero) {
     const Tensor found = power->start(constant_matrix(0, 2, false))()[0];
     EXPECT_GT(squared_norm(found), 0);
   });
+}
+
+TEST(PowerSgd, RefusesNaNAndInfinityByTheTensorsNameAndKeepsNothingOfThem) {
+  const auto errors = with_communicators(make_in_process(1), [](Communicator& c) {
+    const auto none = make_codec("none");
+    const auto way = make_exchange("powersgd", *none, c);
+    way->start(gradients_of(0, {{40, 60}}))();
+    const std::vector<float> before = way->state().begin()->second.to_vector<float>();
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      FusedGradients message = gradients_of(0, {{40, 60}}, 1);
+      message[0].gradient.data<float>()[777] = bad;
+      const std::string expected = "gradient of '" + message[0].tag.name + "' has NaN or infinite elements";
+      EXPECT_EQ(message_of<InputError>([&] { way->start(message); }).substr(0, expected.size()), expected);
+    }
+    EXPECT_EQ(way->state().begin()->second.to_vector<float>(), before);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(1));
 }
 
 }  // namespace
