@@ -63,8 +63,9 @@ TEST_F(TrainOnSpeech, NamesADamagedClip) {
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--cache", place("cache")}}) {
     const Outcome outcome = train(more);
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_EQ(outcome.err, "train_mlp: " + clip("yes", "00176480", 2).string() +
-                               ": truncated: \"data\" at byte 44 has 6 bytes, the file ends at 48\n");
+    EXPECT_EQ(outcome.err,
+              "train_mlp: data set 'speech-commands, training', sample 6: " + clip("yes", "00176480", 2).string() +
+                  ": truncated: \"data\" at byte 44 has 6 bytes, the file ends at 48\n");
   }
 }
 

@@ -158,8 +158,8 @@ void visit_data_flags(Settings& s, Visit& visit) {
         s.accumulate);
   visit(
       flag("eval-batch-size", "N",
-           "Samples in an evaluation step, or files of --predict at a time; if not given, at most those of a worker's "
-           "training step, but at least 16")
+           "Samples to evaluate or predict at a time; if not given, at most those of a worker's training step, but at "
+           "least 16")
           .used_by(Use::model)
           .in(kSamples),
       s.eval_batch_size);
@@ -546,7 +546,7 @@ void visit_model_flags(Settings& s, Visit& visit) {
   visit(flag("resume", nullptr, "Go on from the newest checkpoint of --checkpoint DIR").used_by(Use::model), s.resume);
   visit(flag("init", "FILE",
              "Start from these parameters: safetensors, its index of several files, or a checkpoint file "
-             "(--eval-only and --predict: with its averages, if it has them)")
+             "(without training: its averages, if it has them)")
             .used_by(Use::model),
         s.init);
   visit(flag("init-partial", nullptr, "Take the tensors of --init that fit the model, and name the others")

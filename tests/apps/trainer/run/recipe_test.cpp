@@ -198,11 +198,11 @@ TEST(NoteOfBytes, SaysThatACodecSendsMoreThanFloats) {
     model.initialize(1);
     return note_of_bytes(settings, model, ranks);
   };
-  for (const int ranks : {2, 3}) EXPECT_EQ(note("error-feedback:bf16", ranks), "") << ranks;
-  // 100 · 90 + 90 + 90 · 10 + 10 elements, and 4 bytes for each of four tensors.
+  for (const int ranks : {2, 4}) EXPECT_EQ(note("error-feedback:bf16", ranks), "") << ranks;
+  // 100 · 90 + 2 · 90 + 90 · 10 + 10 elements
   EXPECT_EQ(note("error-feedback:bf16", 8),
-            "--codec error-feedback:bf16 by allgather sends 140,112 bytes in each exchange, the mean of 8 ranks. That "
-            "is more than the 70,000 bytes of --codec none by ring");
+            "--codec error-feedback:bf16 by allgather sends 141,120 bytes in each exchange, the mean of 8 ranks. That "
+            "is more than the 70,560 bytes of --codec none by ring");
   for (const char* codec : {"none", "bf16", "ternary", "qsgd:bits=4,bucket=512", "error-feedback:topk:ratio=0.001"})
     EXPECT_EQ(note(codec, 64), "") << codec;
   EXPECT_NE(note("hadamard:bits=4", 32), "");
