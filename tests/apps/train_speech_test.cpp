@@ -63,9 +63,10 @@ TEST_F(TrainOnSpeech, NamesADamagedClip) {
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--cache", place("cache")}}) {
     const Outcome outcome = train(more);
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_EQ(outcome.err,
-              "train_mlp: data set 'speech-commands, training', sample 6: " + clip("yes", "00176480", 2).string() +
-                  ": truncated: \"data\" at byte 44 has 6 bytes, the file ends at 48\n");
+    // Without a cache, the loader reads the clip.
+    const std::string where = more.empty() ? "data set 'speech-commands, training', sample 6: " : "";
+    EXPECT_EQ(outcome.err, "train_mlp: " + where + clip("yes", "00176480", 2).string() +
+                               ": truncated: \"data\" at byte 44 has 6 bytes, the file ends at 48\n");
   }
 }
 
