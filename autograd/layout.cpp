@@ -327,7 +327,9 @@ Variable concat(std::span<const Variable> inputs, int dimension) {
   std::vector<Variable> parts;
   if (!std::ranges::all_of(inputs, is_vector)) std::ranges::remove_copy_if(inputs, std::back_inserter(parts), none);
   std::span<const Variable> rest = parts.empty() ? inputs : std::span<const Variable>(parts);
-  if (rest.size() <= Needs::kMaxInputs) return apply_list(Concat{.dimension = dimension, .shapes = {}}, rest);
+  const bool records = gradient_enabled() && std::ranges::any_of(rest, &Variable::requires_gradient);
+  if (!records || rest.size() <= Needs::kMaxInputs)
+    return apply_list(Concat{.dimension = dimension, .shapes = {}}, rest);
   std::vector<Variable> joined;
   while (!rest.empty()) {
     const auto some = rest.first(std::min(rest.size(), Needs::kMaxInputs));

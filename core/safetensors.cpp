@@ -320,7 +320,7 @@ void check_writable(const std::string& name, const Tensor& tensor) {
   const auto check_tensor = [&](bool condition, std::string_view expected) {
     if (!condition) fail({"write_safetensors: tensor '", escaped(name), "', expected ", expected});
   };
-  check_tensor(tensor.defined(), "one with elements");
+  check_tensor(tensor.defined(), "one that is defined");
   check_tensor(name != "__metadata__", "another name: the format keeps this one");
   bool is_utf8 = true;
   try {

@@ -106,7 +106,8 @@ class DataLoader {
   /// position.
   void start(const DataPosition& position);
   /// The batch at `position()`, or nullopt at the end of the epoch. If a sample cannot be read, throws InputError, or
-  /// Error if the cause was no input; the message names the data set and the sample.
+  /// Error if the cause was no input; the message names the data set and the sample. If memory runs out, the exception
+  /// is the one that was thrown.
   std::optional<LoadedBatch> next();
   DataPosition position() const { return {epoch_, given_}; }
   /// Total time that callers spent in `next` since construction, in seconds.

@@ -36,7 +36,7 @@ void check_label(const Tensor& labels, int64_t row, int64_t classes);
 /// The targets t of rows of C classes: t[n, c] = weights[c] · ((1 - smoothing) · [c = label n] + smoothing/C), and 0
 /// for all classes if label n is `ignored`. The tensors are on one device.
 struct LabelTargets {
-  Tensor labels;  ///< i64 [N] in [0, C), or `ignored`. If one is not, the CPU throws and CUDA gives a NaN loss.
+  Tensor labels;  ///< i64 [N] in [0, C), or `ignored`. If one is not, the CPU throws; CUDA gives NaN.
   double smoothing = 0;
   Tensor weights = {};  ///< of the classes, [C], of `parameter_dtype` of x; 1 if undefined
   std::optional<int64_t> ignored = {};
@@ -66,7 +66,8 @@ inline constinit Kernel<void(const Tensor& x, const Tensor& target, const Tensor
 /// x.
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, Tensor& loss)> binary_cross_entropy{
     "binary_cross_entropy"};
-/// dx = dloss · (sigmoid(x) - target), by numel if the loss was the mean. dloss has the shape and format of the loss.
+/// dx = dloss · (sigmoid(x) - target), divided by numel if the loss was the mean. dloss has the shape and format of the
+/// loss.
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx)>
     binary_cross_entropy_backward{"binary_cross_entropy_backward"};
 

@@ -44,7 +44,8 @@ void fill_uniform(const TensorPart& tensor, const RandomStream& random, double l
   const auto limit = static_cast<float>(high);
   fill_each(tensor, [&](uint64_t i) {
     const auto draw = static_cast<float>(low + (high - low) * random.uniform(i));
-    return draw == limit && draw >= high ? std::nextafter(limit, static_cast<float>(low)) : draw;  // it was rounded up
+    const bool rounded_up = draw >= high && low < high;
+    return rounded_up ? std::nextafter(limit, static_cast<float>(low)) : draw;
   });
 }
 void fill_uniform(const TensorPart& tensor, const RandomStream& random, double variance) {

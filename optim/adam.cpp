@@ -45,7 +45,7 @@ Adam::Adam(const std::vector<ParameterGroup>& groups, const Options& options)
     : Optimizer(groups, options.lr, options.weight_decay, std::make_shared<AdamRule>(options)) {}
 
 std::shared_ptr<const StepRule> Adam::rule(const Options& options) {
-  check_rule_alone(options);
+  detail::check_rule_alone(options);
   return std::make_shared<AdamRule>(options);
 }
 

@@ -11,7 +11,7 @@ ParameterAverage::ParameterAverage(std::vector<NamedParameter> parameters, doubl
     : parameters_(std::move(parameters)), decay_(decay), updates_(Tensor::zeros({}, {.dtype = DType::i64})) {
   check(decay >= 0 && decay < 1, "average: decay ", decay, ", expected [0, 1)");
   for (const NamedParameter& named : parameters_) {
-    check_has_value("average", named);
+    detail::check_has_value("average", named);
     averages_.push_back(named.parameter->value().clone());
   }
 }
@@ -23,6 +23,7 @@ void ParameterAverage::update() {
 
 void ParameterAverage::begin_update() {
   check_swapped_out("updated");
+  check_shapes();
   if (parameters_.empty()) return;
   auto& t = *updates_.data<int64_t>();
   const double warm = (1.0 + static_cast<double>(t)) / (10.0 + static_cast<double>(t));

@@ -18,8 +18,8 @@ class ParameterAverage {
   ParameterAverage(std::vector<NamedParameter> parameters, double decay);
 
   /// Call `update` after each optimizer step. It calls `begin_update`, then `issue_update`. `issue_update` can be
-  /// recorded, as Optimizer::issue_step can. All three throw if the averages are swapped in. `issue_update` and `swap`
-  /// throw, and change nothing, if a parameter has another shape or dtype than at construction.
+  /// recorded, as Optimizer::issue_step can. All three throw if the averages are swapped in. They and `swap` throw, and
+  /// change nothing, if a parameter has another shape or dtype than at construction.
   void update();
   void begin_update();
   void issue_update();

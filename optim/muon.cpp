@@ -66,7 +66,7 @@ class MuonRule final : public StepRule {
   void check_group(const ParameterGroup& group) const override {
     check_momentum(group.settings.momentum.value_or(0));
     for (const NamedParameter& named : group.parameters) {
-      check_has_value("muon", named);
+      detail::check_has_value("muon", named);
       const Shape& shape = named.parameter->value().shape();
       check(shape.rank() >= 2, "muon: '", named.name, "' is ", shape,
             ", expected a matrix or filters; give the group of vectors another rule");
@@ -117,7 +117,7 @@ Muon::Muon(const std::vector<ParameterGroup>& groups, const Options& options)
     : Optimizer(groups, options.lr, options.weight_decay, std::make_shared<MuonRule>(options)) {}
 
 std::shared_ptr<const StepRule> Muon::rule(const Options& options) {
-  check_rule_alone(options);
+  detail::check_rule_alone(options);
   return std::make_shared<MuonRule>(options);
 }
 

@@ -20,7 +20,7 @@ void StepNumber::set(double value, Device device) {
   value_ = value;
 }
 
-void check_has_value(const char* who, const NamedParameter& named) {
+void detail::check_has_value(const char* who, const NamedParameter& named) {
   check(named.parameter->value().defined(), who, ": '", named.name,
         "' has no value yet; call initialize(seed) on the model first");
 }

@@ -50,8 +50,12 @@ class StepNumber {
 /// The state "step.<parameter>": i64 [], the number of updates of the parameter.
 inline constexpr std::string_view kStepState = "step";
 
+namespace detail {
+
 /// Throws an Error that begins with `who` if the parameter has no value yet.
 void check_has_value(const char* who, const NamedParameter& named);
+
+}  // namespace detail
 
 class StepRule;
 
@@ -98,16 +102,20 @@ class StepRule {
   virtual void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const = 0;
 };
 
+namespace detail {
+
 /// Throws InputError if the options of a rule alone have another learning rate or weight decay than by default: those
 /// are the optimizer's or the group's.
 template <class Options>
 void check_rule_alone(const Options& options) {
-  check_input(
-      options.lr == Options().lr && options.weight_decay == Options().weight_decay, "optimizer: a rule with lr ",
-      options.lr, " and weight decay ", options.weight_decay,
-      ", expected neither; set them in the optimizer's options, or `lr_scale` and `weight_decay` in the group's "
-      "settings");
+  constexpr const char* kInstead = "; set it in the optimizer's options, or in the group's settings as ";
+  check_input(options.lr == Options().lr, "optimizer: a rule alone has no learning rate, found ", options.lr, kInstead,
+              "lr_scale");
+  check_input(options.weight_decay == Options().weight_decay, "optimizer: a rule alone has no weight decay, found ",
+              options.weight_decay, kInstead, "weight_decay");
 }
+
+}  // namespace detail
 
 /// Settings for the parameters whose names match a pattern, as `name_matches` reads it.
 struct GroupRule {

@@ -47,7 +47,7 @@ Sgd::Sgd(const std::vector<ParameterGroup>& groups, const Options& options)
     : Optimizer(groups, options.lr, options.weight_decay, std::make_shared<SgdRule>(options)) {}
 
 std::shared_ptr<const StepRule> Sgd::rule(const Options& options) {
-  check_rule_alone(options);
+  detail::check_rule_alone(options);
   return std::make_shared<SgdRule>(options);
 }
 

@@ -20,7 +20,7 @@ class Sgd final : public Optimizer {
   Sgd(const std::vector<ParameterGroup>& groups, const Options& options);
 
   /// The rule alone, for groups of another optimizer, which gives it the learning rate and the weight decay. Throws
-  /// InputError if the options set one of the two.
+  /// InputError if one of the two differs from its default.
   static std::shared_ptr<const StepRule> rule(const Options& options);
 };
 

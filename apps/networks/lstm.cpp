@@ -70,7 +70,7 @@ const Network& lstm() {
                  {.flag = "beam",
                   .value = 1,
                   .help = "Hypotheses that the beam search keeps, for each score; 1: best path",
-                  .changes_losses = false}},
+                  .changes_training = false}},
       .recipe = {.defaults = {.data = "an4",
                               .epochs = 12,
                               .batch_size = 16,

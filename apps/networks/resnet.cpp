@@ -75,7 +75,7 @@ const Network& resnet() {
                  {.flag = "branch-divisor",
                   .value = 1,
                   .help = "Evaluations divide the branches of blocks by N; ResIST takes the number of workers",
-                  .changes_losses = false}},
+                  .changes_training = false}},
       .recipe = {.defaults = {.data = "shapes",
                               .iterations = 64'000,
                               .batch_size = 128,

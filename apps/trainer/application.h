@@ -41,7 +41,7 @@ struct Choice {
   std::string flag;                 ///< without dashes: "variant"
   std::vector<std::string> values;  ///< the first is the default
   std::string help;
-  bool changes_losses = true;  ///< false: only scores depend on it, so --resume accepts another value
+  bool changes_training = true;  ///< false: only evaluations depend on it, so --resume accepts another value
 };
 
 /// A choice among the words of an enum. Its first enumerator is the default.
@@ -56,7 +56,7 @@ struct Count {
   std::string flag;  ///< without dashes: "hidden"
   int64_t value;     ///< the default
   std::string help;
-  bool changes_losses = true;  ///< as in Choice
+  bool changes_training = true;  ///< as in Choice
 };
 
 /// Makes a task that has no options, for Application::task.

@@ -22,9 +22,9 @@ namespace {
 
 constexpr size_t kShownClasses = 3;
 
-/// The picture in a file as an example for the model.
-std::vector<float> read_example(const std::string& path, const DatasetEntry& entry, const Transform& transform) {
-  const auto pixels = entry.adapt(read_image(path, static_cast<int>(entry.spec.channels)), entry.spec);
+/// A picture as an example for the model.
+std::vector<float> example_of(const Image& image, const DatasetEntry& entry, const Transform& transform) {
+  const auto pixels = entry.adapt(image, entry.spec);
   std::vector<float> example(static_cast<size_t>(transform.output(entry.spec).numel()));
   transform.apply(entry.spec, transform.draw(entry.spec, 0, 0, 0), pixels, example);
   return example;
@@ -127,12 +127,15 @@ void ImageClassification::predict(Module& model, const TrainSettings& settings,
     std::vector<std::string> paths;
     std::vector<std::vector<float>> examples;
     for (const std::string& path : group) {
+      Image image;
       try {
-        examples.push_back(read_example(path, entry, transform));
-        paths.push_back(path);
+        image = read_image(path, static_cast<int>(entry.spec.channels));
       } catch (const InputError& error) {
         unread.emplace_back(error.what());
+        continue;
       }
+      examples.push_back(example_of(image, entry, transform));
+      paths.push_back(path);
     }
     if (examples.empty()) continue;
     const Tensor batch = batch_of(examples, transform.output(entry.spec)).to(parse_device(settings.device));

@@ -31,7 +31,8 @@ class ImageClassification final : public TaskFor<Layer> {
   bool ranks_classes() const override { return true; }
   bool averages_views() const override { return true; }
   bool predicts() const override { return true; }
-  /// For each image the most likely classes with their probabilities. Reads all images before it runs the model.
+  /// For each image the most likely classes with their probabilities. Reads and answers `eval_batch_size` files at a
+  /// time. At the end an InputError names those that cannot be read.
   void predict(Module& model, const TrainSettings& settings,
                const std::function<void(const std::string&)>& print) const override;
 

@@ -202,12 +202,12 @@ struct TrainSettings {
   bool eval_only = false;
   std::vector<std::string> predict = {};
 
-  std::map<std::string, std::string> choices = {};                        ///< application's own flags
-  std::map<std::string, int64_t> counts = {};                             ///< likewise
-  std::set<std::string> score_flags = {};                                 ///< of these, those that change no loss
-  std::vector<CodecEntry> codecs = {};                                    ///< the application's own codecs
-  std::vector<DatasetEntry> datasets = {};                                ///< all that --data accepts; {}: pictures
-  std::shared_ptr<const Task> task = {};                                  ///< null: ImageClassification
+  std::map<std::string, std::string> choices = {};  ///< application's own flags
+  std::map<std::string, int64_t> counts = {};       ///< likewise
+  std::set<std::string> score_flags = {};           ///< of these, those that change evaluations only
+  std::vector<CodecEntry> codecs = {};              ///< the application's own codecs
+  std::vector<DatasetEntry> datasets = {};          ///< all that --data accepts; {}: pictures
+  std::shared_ptr<const Task> task = {};            ///< null: ImageClassification
   std::function<void(Transform&, const ImageSpec& images)> augment = {};  ///< see Application
 };
 

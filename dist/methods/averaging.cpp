@@ -50,7 +50,7 @@ void leave_uncoded(std::vector<AveragedTensor>& tensors, const std::string& patt
               tensors.empty() ? "" : tensors.back().name, "'");
 }
 
-std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options, bool alike) {
+std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options, bool one_kind) {
   leave_uncoded(tensors, options.keep_float);
   std::vector<FusedMessage> messages;
   FusedMessage open[2] = {{{}, false}, {{}, true}};
@@ -62,7 +62,7 @@ std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const Fusion
   };
   for (size_t i = tensors.size(); i-- > 0;) {
     const AveragedTensor& tensor = tensors[i];
-    const bool coded = alike || (tensor.coded && tensor.elements >= options.min_compress);
+    const bool coded = one_kind || (tensor.coded && tensor.elements >= options.min_compress);
     open[coded].members.push_back(i);
     bytes[coded] += 4 * tensor.elements;
     if (bytes[coded] >= options.fusion_bytes) close(coded);

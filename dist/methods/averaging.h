@@ -38,9 +38,10 @@ struct FusedMessage {
 void leave_uncoded(std::vector<AveragedTensor>& tensors, const std::string& pattern);
 
 /// Groups the tensors into messages, from the end of the list to its beginning, because backward produces gradients in
-/// that order. With `alike`, coded tensors travel as the others do, so all share messages, which count as coded. Throws
-/// InputError if `keep_float` matches no tensor.
-std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options, bool alike = false);
+/// that order. If `one_kind`, floats and coded tensors travel in the same way: they share messages, which count as
+/// coded. Throws InputError if `keep_float` matches no tensor.
+std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options,
+                               bool one_kind = false);
 
 /// The model's parameters as tensors to average. Throws InputError that names `method` if a parameter is not f32.
 std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method);

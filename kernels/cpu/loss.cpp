@@ -124,7 +124,7 @@ float weighted_sum(const T* x, const float* weights, float shift, int64_t column
   return sum;
 }
 
-/// Targets as the loops read them. That of a class is its weight times `each`, and times `each` + `hit` at the label.
+/// Targets as the loops read them. The target of class c is weights[c] · each; at the label, weights[c] · (each + hit).
 struct Targets {
   Targets(const kernels::LabelTargets& targets, int64_t classes)
       : labels(targets.labels.data<int64_t>()),

@@ -183,13 +183,13 @@ using kernels::PoolGeometry;
 template <int64_t kCount>
 struct Strip {
   static constexpr int64_t kMost = kCount;
-  constexpr operator int64_t() const { return kCount; }
+  static constexpr int64_t count() { return kCount; }
 };
 /// The strip for points of fewer than eight elements. The mask shows the compiler that vectors do not pay.
 struct ShortStrip {
   static constexpr int64_t kMost = 7;
-  int64_t count;
-  operator int64_t() const { return count & kMost; }
+  int64_t elements;
+  int64_t count() const { return elements & kMost; }
 };
 
 /// Calls function(P*, strip) with the elements of `where` and the strip for points of `width` elements.
@@ -230,11 +230,11 @@ struct Winner {
 
 /// Pools all channels of a window of kSize × kSize elements that no border cuts. `corner` is its first element. Without
 /// loops over the window, the winners of a strip stay in registers.
-template <int64_t kSize, class T, class P, class Strip>
-void pool_whole_window(const T* corner, int64_t row_stride, int64_t width, Strip strip, T* to, P* place) {
+template <int64_t kSize, class T, class P, class Width>
+void pool_whole_window(const T* corner, int64_t row_stride, int64_t width, Width strip, T* to, P* place) {
   for_each_strip(width, strip, [=](int64_t begin) {
 #pragma omp simd
-    for (int64_t c = begin; c < begin + strip; ++c) {
+    for (int64_t c = begin; c < begin + strip.count(); ++c) {
       Winner best{load(corner + c), 0};
       const auto meet_all = [&]<int32_t... k>(std::integer_sequence<int32_t, k...>) {
         (best.meet(load(corner + k / kSize * row_stride + k % kSize * width + c), k), ...);
@@ -251,7 +251,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
     const PointGrid in = point_grid(x), out = point_grid(y);
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    visit_strips(where, out.width, [&]<class P, class Strip>(P* place, Strip strip) {
+    visit_strips(where, out.width, [&]<class P, class Width>(P* place, Width strip) {
       for_each_grid_row(out, [=](int64_t plane, int64_t i) {
         const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
         for (int64_t j = 0; j < out.w; ++j) {
@@ -260,7 +260,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
               static_cast<int32_t>((rows.first - rows.origin) * geometry.window.w + columns.first - columns.origin);
           const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width;
           const int64_t target = ((plane * out.h + i) * out.w + j) * out.width;
-          const bool is_whole = !std::is_same_v<Strip, ShortStrip> && rows.last - rows.first == geometry.window.h &&
+          const bool is_whole = !std::is_same_v<Width, ShortStrip> && rows.last - rows.first == geometry.window.h &&
                                 columns.last - columns.first == geometry.window.w;
           if (is_whole && geometry.window == Extent2(2)) {
             pool_whole_window<2>(corner, in.w * in.width, in.width, strip, to + target, place + target);
@@ -271,10 +271,10 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
             continue;
           }
           for_each_strip(out.width, strip, [=](int64_t begin) {
-            float best[Strip::kMost];
-            int32_t winner[Strip::kMost];
+            float best[Width::kMost];
+            int32_t winner[Width::kMost];
 #pragma omp simd
-            for (int64_t c = 0; c < strip; ++c) {
+            for (int64_t c = 0; c < strip.count(); ++c) {
               best[c] = load(corner + begin + c);
               winner[c] = first;
             }
@@ -283,7 +283,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
                 const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
                 const auto here = static_cast<int32_t>((h - rows.origin) * geometry.window.w + w - columns.origin);
 #pragma omp simd
-                for (int64_t c = 0; c < strip; ++c) {
+                for (int64_t c = 0; c < strip.count(); ++c) {
                   const float value = load(point + c);
                   const bool wins = (value > best[c]) | (value != value);
                   best[c] = wins ? value : best[c];
@@ -291,7 +291,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
                 }
               }
 #pragma omp simd
-            for (int64_t c = 0; c < strip; ++c) {
+            for (int64_t c = 0; c < strip.count(); ++c) {
               store(to + target + begin + c, best[c]);
               place[target + begin + c] = static_cast<P>(winner[c]);
             }
@@ -310,9 +310,9 @@ bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const Point
 }
 
 /// Writes the gradient of each window to its winner and zeros to all other elements.
-template <class T, class P, class Strip>
+template <class T, class P, class Width>
 void scatter_to_winners(const T* from, const P* place, const PoolGeometry& geometry, const PointGrid& in,
-                        const PointGrid& out, Strip strip, T* to) {
+                        const PointGrid& out, Width strip, T* to) {
   for_each_grid_row(out, [=](int64_t plane, int64_t i) {
     T* rows = to + (plane * in.h + i * geometry.window.h) * in.w * in.width;
     for (int64_t row = 0; row < geometry.window.h; ++row) {
@@ -323,7 +323,7 @@ void scatter_to_winners(const T* from, const P* place, const PoolGeometry& geome
           const auto here = static_cast<int32_t>(row * geometry.window.w + column);
           for_each_strip(in.width, strip, [=](int64_t begin) {
 #pragma omp simd
-            for (int64_t c = begin; c < begin + strip; ++c) {
+            for (int64_t c = begin; c < begin + strip.count(); ++c) {
               const float d = load(from + source + c);  // before the choice, so that it is one plain load
               store(target + c, static_cast<int32_t>(place[source + c]) == here ? d : 0.0f);
             }
@@ -345,8 +345,8 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
     const PointGrid in = point_grid(dx), out = point_grid(d_out);
     const T* from = d_out.data<T>();
     T* to = dx.data<T>();
-    visit_strips(winners, in.width, [&]<class Strip>(const auto* place, Strip strip) {
-      if (windows_tile(geometry, in, out) && !std::is_same_v<Strip, ShortStrip>)
+    visit_strips(winners, in.width, [&]<class Width>(const auto* place, Width strip) {
+      if (windows_tile(geometry, in, out) && !std::is_same_v<Width, ShortStrip>)
         return scatter_to_winners(from, place, geometry, in, out, strip, to);
       for_each_grid_row(in, [=](int64_t plane, int64_t h) {
         const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
@@ -354,7 +354,7 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
         for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
           T* target = to + ((plane * in.h + h) * in.w + w) * in.width;
           for_each_strip(in.width, strip, [=](int64_t begin) {
-            float sum[Strip::kMost] = {};
+            float sum[Width::kMost] = {};
             for (int64_t i = rows.first; i < rows.last; ++i)
               for (int64_t j = columns.first; j < columns.last; ++j) {
                 const int64_t source = ((plane * out.h + i) * out.w + j) * out.width + begin;
@@ -362,13 +362,13 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
                 const int64_t column = w - j * geometry.stride.w + geometry.padding.w;
                 const auto here = static_cast<int32_t>(row * geometry.window.w + column);
 #pragma omp simd
-                for (int64_t c = 0; c < strip; ++c) {
+                for (int64_t c = 0; c < strip.count(); ++c) {
                   const float d = load(from + source + c);
                   sum[c] += static_cast<int32_t>(place[source + c]) == here ? d : 0.0f;
                 }
               }
 #pragma omp simd
-            for (int64_t c = 0; c < strip; ++c) store(target + begin + c, sum[c]);
+            for (int64_t c = 0; c < strip.count(); ++c) store(target + begin + c, sum[c]);
           });
         }
       });

@@ -81,16 +81,17 @@ void sum_runs(const T* x, const Reduction& reduction, double scale, T* y) {
 /// Neighbouring outputs side by side, if what they sum is not adjacent: 64 rows in f32, then their sums in f64.
 template <class T>
 void sum_columns(const T* x, const Reduction& reduction, double scale, T* y) {
-  constexpr int64_t kWidth = 64, kRows = 64;
+  constexpr int64_t kWidth = 64, kNarrow = 8, kRows = 64;
   const auto kept = reduction.kept;
   const auto summed = reduction.summed;
-  const int64_t strips = (kept.inner + kWidth - 1) / kWidth, row_step = summed.inner_step(0);
-  const int64_t x_step = kept.inner_step(0), y_step = kept.inner_step(1);
-  const int64_t grain = reduction.grain(std::min(kWidth, kept.inner));
+  const int64_t row_step = summed.inner_step(0), x_step = kept.inner_step(0), y_step = kept.inner_step(1);
+  const int64_t strip = x_step == 1 ? kWidth : kNarrow;  // a narrow one gives more threads work
+  const int64_t strips = (kept.inner + strip - 1) / strip;
+  const int64_t grain = reduction.grain(std::min(strip, kept.inner));
   parallel_vectorized(kept.outer * strips, grain, [=](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const auto at = kept.offsets(i / strips);
-      const int64_t begin = i % strips * kWidth, width = std::min(kWidth, kept.inner - begin);
+      const int64_t begin = i % strips * strip, width = std::min(strip, kept.inner - begin);
       double total[kWidth] = {};
       float partial[kWidth] = {};
       int64_t added = 0;  // rows in `partial`

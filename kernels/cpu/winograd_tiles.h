@@ -105,10 +105,10 @@ inline void TiledImages::prefetch(int64_t tile) const {
   tile = std::min(tile + kAhead, count() - 1);
   const int64_t image = tile / tiles_in_image(), i = tile / tiles_w_ % tiles_h_, j = tile % tiles_w_;
   const int64_t bottom = std::min(height_, i * step_ - padding_ + side_);
-  const int64_t right = std::min(width_, j * step_ - padding_ + side_);
-  for (int64_t row = bottom - step_; row < bottom; ++row) {
-    const float* end = first_ + ((image * height_ + row) * width_ + right) * channels_;
-    for (const float* line = end - step_ * channels_; line < end; line += kLine) __builtin_prefetch(line);
+  const int64_t right = std::min(width_, j * step_ - padding_ + side_), columns = std::min(right, step_);
+  for (int64_t row = std::max<int64_t>(0, bottom - step_); row < bottom; ++row) {
+    const float* line = first_ + ((image * height_ + row) * width_ + right - columns) * channels_;
+    for (int64_t c = 0; c < columns * channels_; c += kLine) __builtin_prefetch(line + c);
   }
 }
 

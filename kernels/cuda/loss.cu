@@ -73,7 +73,7 @@ void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
   softmax_rows_backward<true>("log_softmax_backward", y, dy, dx);
 }
 
-/// Targets as kernels read them. That of a class is its weight times `each`, and times `each` + `hit` at the label.
+/// Targets as kernels read them. The target of class c is weights[c] · each; at the label, weights[c] · (each + hit).
 struct Targets {
   Targets(const kernels::LabelTargets& targets, int64_t columns)
       : labels(targets.labels.data<int64_t>()),
@@ -175,7 +175,9 @@ struct CrossEntropyBackward {
     if (divisor != nullptr) scale /= static_cast<float>(*divisor);
     const int64_t label = targets.labels[row.number];
     const float *from = probabilities + row.begin(), *weights = targets.weights;
-    const float sum = weights == nullptr ? 1 : targets.hit * targets.weight(label) + spread;
+    const float sum = weights != nullptr        ? targets.hit * targets.weight(label) + spread
+                      : targets.is_class(label) ? 1
+                                                : NAN;
     row.for_each([&](int64_t c) {
       const float share = targets.each + (c == label ? targets.hit : 0),
                   target = weights == nullptr ? share : weights[c] * share;

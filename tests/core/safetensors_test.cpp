@@ -168,7 +168,7 @@ TEST(Safetensors, KeepsTheOldFileIfANameCannotBeWritten) {
   const std::pair<StateDict::Entry, const char*> table[] = {
       {{"__metadata__", one}, "tensor '__metadata__', expected another name: the format keeps this one"},
       {{"a\xff", one}, "tensor 'a\\xff', expected a name in UTF-8"},
-      {{"unset", Tensor()}, "tensor 'unset', expected one with elements"}};
+      {{"unset", Tensor()}, "tensor 'unset', expected one that is defined"}};
   for (const auto& [entry, message] : table) {
     StateDict state;
     state.add("a\xc3\xa9", one);

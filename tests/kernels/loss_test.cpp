@@ -88,6 +88,10 @@ TEST(CudaCrossEntropy, GivesNaNForALabelOutOfRange) {
     EXPECT_EQ(losses[2], 0);
     cross_entropy(x, targets, mean, divisor, probabilities);
     EXPECT_TRUE(std::isnan(mean.item()));
+    Tensor dx = Tensor::empty_like(x);
+    cross_entropy_backward(probabilities, targets, Tensor::full({4}, 1, {.device = kGpu}), none, dx);
+    const Values gradient = dx.to_vector<double>();
+    for (size_t i = 0; i < gradient.size(); ++i) EXPECT_EQ(std::isnan(gradient[i]), i / 10 % 2 == 1) << i;
   }
 }
 

@@ -61,6 +61,7 @@ TEST(ParameterAverage, NamesAParameterThatItCannotAverage) {
     EXPECT_EQ(w.value().raw_data(), changed.raw_data());
   }
   EXPECT_EQ(average.state().at("average.w").to_vector<double>(), (std::vector<double>{1, 1}));
+  EXPECT_EQ(average.state().at("updates").to_vector<int64_t>(), std::vector<int64_t>{0});
 }
 
 TEST(ParameterAverage, GoesOnFromItsStateBitForBit) {

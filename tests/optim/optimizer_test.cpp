@@ -347,15 +347,13 @@ TEST(Optimizer, TakesOneWideDTypeInAGroup) {
 }
 
 TEST(Optimizer, ARuleAloneSetsNoRateAndNoDecay) {
-  constexpr const char* kExpected =
-      ", expected neither; set them in the optimizer's options, or `lr_scale` and `weight_decay` in the group's "
-      "settings";
+  const std::string instead = "; set it in the optimizer's options, or in the group's settings as ";
   EXPECT_EQ(message_of<InputError>([] { Adam::rule({.lr = 1e-4, .weight_decay = 0.5}); }),
-            join({"optimizer: a rule with lr 0.0001 and weight decay 0.5", kExpected}));
+            "optimizer: a rule alone has no learning rate, found 0.0001" + instead + "lr_scale");
   EXPECT_EQ(message_of<InputError>([] { Sgd::rule({.weight_decay = 0.5}); }),
-            join({"optimizer: a rule with lr 0.01 and weight decay 0.5", kExpected}));
+            "optimizer: a rule alone has no weight decay, found 0.5" + instead + "weight_decay");
   EXPECT_EQ(message_of<InputError>([] { Muon::rule({.lr = 0.5}); }),
-            join({"optimizer: a rule with lr 0.5 and weight decay 0", kExpected}));
+            "optimizer: a rule alone has no learning rate, found 0.5" + instead + "lr_scale");
 }
 
 /// Filters and a vector on a device. Their gradients come in a format that an operation chose.

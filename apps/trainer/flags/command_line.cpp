@@ -174,11 +174,11 @@ class CommandLine {
     for (const Choice& choice : application.choices) {
       check(!choice.values.empty(), "the application's choice --", choice.flag, " has no values");
       settings_.choices[choice.flag] = choice.values.front();
-      if (!choice.changes_losses) settings_.score_flags.insert(choice.flag);
+      if (!choice.changes_training) settings_.score_flags.insert(choice.flag);
     }
     for (const Count& count : application.counts) {
       settings_.counts[count.flag] = count.value;
-      if (!count.changes_losses) settings_.score_flags.insert(count.flag);
+      if (!count.changes_training) settings_.score_flags.insert(count.flag);
     }
     make_task();
     check_offer();

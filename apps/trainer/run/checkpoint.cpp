@@ -55,10 +55,10 @@ struct MethodAfter {
 /// The value for an error message.
 std::string shown(const std::string& value) { return value.empty() ? "not given" : printable(value); }
 
-/// The application's own flags: those that change losses, or those that do not.
-Metadata own_flags(const TrainSettings& s, bool change_losses) {
+/// The application's own flags: those that change the training, or those that only change evaluations.
+Metadata own_flags(const TrainSettings& s, bool change_training) {
   Metadata flags;
-  const auto wanted = [&](const std::string& flag) { return s.score_flags.contains(flag) != change_losses; };
+  const auto wanted = [&](const std::string& flag) { return s.score_flags.contains(flag) != change_training; };
   for (const auto& [flag, word] : s.choices)
     if (wanted(flag)) flags["--" + flag] = word;
   for (const auto& [flag, count] : s.counts)
@@ -66,7 +66,7 @@ Metadata own_flags(const TrainSettings& s, bool change_losses) {
   return flags;
 }
 
-/// The flags that change no loss. Checkpoints of former versions have some of them.
+/// The flags that do not change the training. Checkpoints of former versions have some of them.
 std::set<std::string> flags_of_any_value(const TrainSettings& s) {
   std::set<std::string> flags;
   visit_flags(s, [&](const Flag& flag, const auto&) {

@@ -121,8 +121,6 @@ std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
   for (size_t i = 0; i < whole.size(); ++i) {
     std::erase_if(whole[i].parameters, [&](const auto& named) { return !trained.contains(named.parameter); });
     const auto& [spec, lr, rule, until] = specs[i];
-    check_input(i == s.group.size() || !whole[i].parameters.empty(), "--group '", spec.pattern,
-                "' trains nothing: all of its parameters are frozen");
     if (rule == UpdateRule::muon) check_matrices(spec.pattern, whole[i]);
     const bool adam = rule == UpdateRule::adam || rule == UpdateRule::adamw;
     if (s.optimizer == UpdateRule::muon && adam && !lr) whole[i].settings.lr_scale = s.adamw_lr / s.lr;
@@ -427,9 +425,9 @@ std::string note_of_bytes(const TrainSettings& s, Module& model, int ranks) {
   }
   if (coded <= ring) return {};
   return fmt::format(
-      "--codec {} by {} sends {} bytes in each exchange, the mean of {} ranks. That is more than the {} bytes of "
+      "for the whole model, --codec {} by {} sends {} bytes per rank on average. That is more than the {} bytes of "
       "--codec none by ring",
-      s.codec, exchange, grouped(coded / ranks), ranks, grouped(ring / ranks));
+      s.codec, exchange, grouped(coded / ranks), grouped(ring / ranks));
 }
 
 }  // namespace tern::trainer

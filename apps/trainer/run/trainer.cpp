@@ -302,8 +302,11 @@ void Trainer::evaluate_model() {
   if (ended()) {  // write the model before telling the listeners, because they may fail
     try {
       if (steps_ > 0) write_checkpoint();
-    } catch (...) {  // a full disk may have room for the model, which is smaller
-      if (!cuts_) save_model();
+    } catch (const InputError&) {  // a full disk may have room for the model, which is smaller
+      try {
+        if (!cuts_) save_model();
+      } catch (const InputError&) {  // the first error says what to mend
+      }
       throw;
     }
     save_model();

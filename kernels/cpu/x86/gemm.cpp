@@ -55,7 +55,8 @@ void sgemm(const Gemm& gemm, const float* a, const float* b, float* c) {
   whole.lda = dense(gemm.lda, gemm.transpose_a ? gemm.m : gemm.k);
   whole.ldb = dense(gemm.ldb, gemm.transpose_b ? gemm.k : gemm.n);
   whole.ldc = dense(gemm.ldc, gemm.n);
-  wants_gaps(whole) ? multiply_with_gaps(whole, a, b, c) : multiply(whole, a, b, c);
+  if (wants_gaps(whole)) return multiply_with_gaps(whole, a, b, c);
+  multiply(whole, a, b, c);
 }
 
 }  // namespace tern::cpu

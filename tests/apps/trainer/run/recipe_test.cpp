@@ -112,9 +112,6 @@ TEST(Recipe, KeepsTheRuleOfAMatrixIfTheHeadIsFrozen) {
   networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
   model.initialize(1);
   model.freeze("fc3.*");
-  EXPECT_EQ(message_of<InputError>([&] { make_optimizer(settings, model); }),
-            "--group 'fc3.*' trains nothing: all of its parameters are frozen");
-  settings.group.clear();
   std::set<std::string> states;
   for (const auto& [name, tensor] : make_optimizer(settings, model)->state()) states.insert(name);
   EXPECT_TRUE(states.contains("momentum.fc2.weight"));
@@ -200,9 +197,10 @@ TEST(NoteOfBytes, SaysThatACodecSendsMoreThanFloats) {
   };
   for (const int ranks : {2, 4}) EXPECT_EQ(note("error-feedback:bf16", ranks), "") << ranks;
   // 100 · 90 + 2 · 90 + 90 · 10 + 10 elements
-  EXPECT_EQ(note("error-feedback:bf16", 8),
-            "--codec error-feedback:bf16 by allgather sends 141,120 bytes in each exchange, the mean of 8 ranks. That "
-            "is more than the 70,560 bytes of --codec none by ring");
+  EXPECT_EQ(
+      note("error-feedback:bf16", 8),
+      "for the whole model, --codec error-feedback:bf16 by allgather sends 141,120 bytes per rank on average. That "
+      "is more than the 70,560 bytes of --codec none by ring");
   for (const char* codec : {"none", "bf16", "ternary", "qsgd:bits=4,bucket=512", "error-feedback:topk:ratio=0.001"})
     EXPECT_EQ(note(codec, 64), "") << codec;
   EXPECT_NE(note("hadamard:bits=4", 32), "");
