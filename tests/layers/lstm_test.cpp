@@ -90,13 +90,13 @@ TEST(Lstm, NamesWhatDoesNotFit) {
             "[4·H, R]");
   EXPECT_EQ(message_of<Error>([&] { lstm(in[0], {.input = in[1], .recurrent = in[1]}); }),
             "lstm: recurrent weight of shape [12, 2], expected [12, 3] without a projection");
-  struct Case {
+  struct Misfit {
     size_t input;
     DType dtype;
     const char* message;
   };
   for (const auto& [input, dtype, message] :
-       {Case{4, DType::bf16, "lstm: initial hidden state is bf16 beside input of f64, expected f64"},
+       {Misfit{4, DType::bf16, "lstm: initial hidden state is bf16 beside input of f64, expected f64"},
         {5, DType::i64, "lstm: initial cell is i64 beside input of f64, expected f64"},
         {2, DType::f32, "lstm: recurrent weight is f32 beside input of f64, expected f64"},
         {3, DType::f32, "lstm: bias is f32 beside input of f64, expected f64"},
