@@ -70,7 +70,7 @@ class ImageCollator final : public Collator {
  public:
   ImageCollator(const ImageDataset& dataset, const LoaderOptions& options)
       : dataset_(dataset),
-        name_(options.name.empty() ? dataset.name() : options.name),
+        name_(options.name),
         transform_(options.transform),
         seed_(options.seed),
         form_(options.images),
@@ -125,7 +125,7 @@ class ImageCollator final : public Collator {
 class SampleCollator final : public Collator {
  public:
   SampleCollator(const Dataset& dataset, const std::string& name)
-      : dataset_(dataset), name_(name.empty() ? dataset.name() : name), fields_(dataset.fields()) {}
+      : dataset_(dataset), name_(name), fields_(dataset.fields()) {}
 
   LoadedBatch allocate(int64_t) const override { return {}; }
 
@@ -175,7 +175,9 @@ std::shared_ptr<const std::vector<int64_t>> lengths_of(const Dataset& data) {
 }
 
 DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const LoaderOptions& options)
-    : collator_(make_collator(dataset, options)), sampler_(sampler), options_(options) {
+    : sampler_(sampler), options_(options) {
+  if (options_.name.empty()) options_.name = dataset.name();
+  collator_ = make_collator(dataset, options_);
   check(sampler.size == dataset.size(), "loader: the sampler orders ", sampler.size, " samples, the data set has ",
         dataset.size());
   check_input(options.batch_size >= 1, "loader: a batch of ", options.batch_size, " samples, expected 1 or more");
@@ -183,7 +185,6 @@ DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const Loa
   check(!sampler.lengths || sampler.step_size == options.batch_size * sampler.ranks, "loader: the sampler groups ",
         sampler.step_size, " samples to a step, expected ", options.batch_size, " for each of ", sampler.ranks,
         " ranks");
-  if (options_.name.empty()) options_.name = dataset.name();
   // Count whole batches in the smallest share, so that every rank takes the same number of steps.
   const int64_t share = options.drop_last ? sampler.size / sampler.ranks : sampler.share();
   batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;

@@ -25,8 +25,8 @@ void write_through(Tensor& tensor, DType dtype, Compute compute) {
 void bias_gradient(const Tensor& dy, Tensor& db) {
   const int64_t images = dy.size(0), channels = dy.size(1);
   const Tensor sums = Tensor::empty({images, channels});
-  column_sums(dy.data<float>(), images, dy.size(2) * dy.size(3), channels, 1.0f, sums.data<float>());
-  column_sums(sums.data<float>(), 1, images, channels, 1.0f, db.data<float>());
+  column_sums(dy.data<float>(), images, dy.size(2) * dy.size(3), channels, sums.data<float>());
+  column_sums(sums.data<float>(), 1, images, channels, db.data<float>());
 }
 
 /// The algorithm of tern's own: depthwise or Winograd if one applies, because it was faster on every shape measured,

@@ -122,7 +122,7 @@ void depthwise_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeo
     }
   });
   const Tensor total = Tensor::empty({window, channels});
-  column_sums(sums.data<float>(), 1, images * bands, window * channels, 1.0f, total.data<float>());
+  column_sums(sums.data<float>(), 1, images * bands, window * channels, total.data<float>());
   exchange(total, window, channels, dw);
 }
 

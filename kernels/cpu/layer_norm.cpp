@@ -93,8 +93,8 @@ void layer_norm_backward(const Tensor& dy, const kernels::LayerNormSaved& saved,
       }
     });
   });
-  column_sums(of_gamma, 1, blocks, columns, 1.0f, dgamma.data<float>());
-  column_sums(of_beta, 1, blocks, columns, 1.0f, dbeta.data<float>());
+  column_sums(of_gamma, 1, blocks, columns, dgamma.data<float>());
+  column_sums(of_beta, 1, blocks, columns, dbeta.data<float>());
 }
 
 }  // namespace

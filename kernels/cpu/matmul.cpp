@@ -201,7 +201,7 @@ void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tens
   const Tensor output = as_f32(dy), input = as_f32(x);
   sgemm({.m = dw.size(0), .n = dw.size(1), .k = dy.size(0), .transpose_a = true}, output.data<float>(),
         input.data<float>(), dw.data<float>());
-  if (db.defined()) column_sums(output.data<float>(), 1, dy.size(0), dy.size(1), 1.0f, db.data<float>());
+  if (db.defined()) column_sums(output.data<float>(), 1, dy.size(0), dy.size(1), db.data<float>());
 }
 
 }  // namespace

@@ -216,17 +216,12 @@ void for_each_strip(int64_t, ShortStrip, Body body) {
   body(0);
 }
 
-/// The largest element of a window so far, and its place.
-struct Winner {
-  float value;
-  int32_t place;
-
-  void meet(float other, int32_t its_place) {
-    const bool wins = (other > value) | (other != other);
-    value = wins ? other : value;
-    place = wins ? its_place : place;
-  }
-};
+/// Makes `other` the largest element of a window so far if it is, or if it is NaN.
+inline void meet(float other, int32_t its_place, float& best, int32_t& place) {
+  const bool wins = (other > best) | (other != other);
+  best = wins ? other : best;
+  place = wins ? its_place : place;
+}
 
 /// Pools all channels of a window of kSize × kSize elements that no border cuts. `corner` is its first element. Without
 /// loops over the window, the winners of a strip stay in registers.
@@ -235,13 +230,14 @@ void pool_whole_window(const T* corner, int64_t row_stride, int64_t width, Width
   for_each_strip(width, strip, [=](int64_t begin) {
 #pragma omp simd
     for (int64_t c = begin; c < begin + strip.count(); ++c) {
-      Winner best{load(corner + c), 0};
+      float best = load(corner + c);
+      int32_t winner = 0;
       const auto meet_all = [&]<int32_t... k>(std::integer_sequence<int32_t, k...>) {
-        (best.meet(load(corner + k / kSize * row_stride + k % kSize * width + c), k), ...);
+        (meet(load(corner + k / kSize * row_stride + k % kSize * width + c), k, best, winner), ...);
       };
       meet_all(std::make_integer_sequence<int32_t, kSize * kSize>());
-      store(to + c, best.value);
-      place[c] = static_cast<P>(best.place);
+      store(to + c, best);
+      place[c] = static_cast<P>(winner);
     }
   });
 }
@@ -283,12 +279,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
                 const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
                 const auto here = static_cast<int32_t>((h - rows.origin) * geometry.window.w + w - columns.origin);
 #pragma omp simd
-                for (int64_t c = 0; c < strip.count(); ++c) {
-                  const float value = load(point + c);
-                  const bool wins = (value > best[c]) | (value != value);
-                  best[c] = wins ? value : best[c];
-                  winner[c] = wins ? here : winner[c];
-                }
+                for (int64_t c = 0; c < strip.count(); ++c) meet(load(point + c), here, best[c], winner[c]);
               }
 #pragma omp simd
             for (int64_t c = 0; c < strip.count(); ++c) {

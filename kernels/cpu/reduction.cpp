@@ -44,9 +44,8 @@ void sum_all(const T* x, int64_t count, double scale, T* y) {
 
 /// The dimensions of x that y keeps and those that are summed, each in the storage order of x.
 struct Reduction {
-  Reduction(const Tensor& x, const Tensor& y)
-      : kept(kernels::dimensions_of<2>(kernels::sum_nest(x, y), false)),
-        summed(kernels::dimensions_of<1>(kernels::sum_nest(x, y), true)) {}
+  explicit Reduction(const kernels::LoopNest<2>& nest)
+      : kept(kernels::dimensions_of<2>(nest, false)), summed(kernels::dimensions_of<1>(nest, true)) {}
 
   /// The least number of outputs per thread, if each thread takes them in groups of `together`.
   int64_t grain(int64_t together) const {
@@ -123,7 +122,7 @@ void sum_columns(const T* x, const Reduction& reduction, double scale, T* y) {
 
 void sum(const Tensor& x, double scale, Tensor& y) {
   constexpr int64_t kShortRun = 16;  // shorter ones cost more than loads with a step
-  const Reduction reduction(x, y);
+  const Reduction reduction(kernels::sum_nest(x, y));
   visit_fast(x.dtype(), "sum", [&]<class T>(T) {
     const T* in = x.data<T>();
     T* out = y.data<T>();
