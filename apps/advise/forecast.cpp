@@ -81,9 +81,10 @@ PlannedRound plan_round(Module& model, const Way& way, int workers) {
   }
   AveragingOptions averaging = {.codec = way.codec, .exchange = way.exchange};
   if (way.method == TrainingMethod::demo) averaging = DeMo::averaging({});
-  for (const FusedMessage& message : fuse(tensors, averaging.fusion, codes_nothing(averaging, workers))) {
+  const bool one_kind = codes_nothing(*make_codec(averaging.codec), averaging.exchange);
+  for (const FusedMessage& message : fuse(tensors, averaging.fusion, one_kind)) {
     const std::string codec = message.coded ? averaging.codec : kFloats,
-                      exchange = message.coded ? averaging.exchange : "ring";
+                      exchange(message.coded ? averaging.exchange : kFloatExchange);
     const auto coder = make_codec(codec);
     std::vector<Shape> members;
     for (const size_t i : message.members) members.push_back(shapes[i]);

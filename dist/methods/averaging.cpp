@@ -10,9 +10,6 @@
 namespace tern {
 namespace {
 
-/// The exchange of tensors that travel as floats.
-constexpr std::string_view kFloatExchange = "ring";
-
 /// Before the name of a tensor of which the exchange keeps this rank's part. No tensor's name begins with a dot.
 const std::string kShardPrefix = ".shard.";
 /// The same in older checkpoints. A module can have this name, too.
@@ -82,10 +79,12 @@ std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view 
   return tensors;
 }
 
-bool codes_nothing(const AveragingOptions& options, int ranks) {
-  const auto codec = make_codec(options.codec, options.codecs);
-  const std::string exchange = options.exchange.empty() ? default_exchange(*codec, ranks) : options.exchange;
-  return codec->traits().promise == CodecPromise::exact && exchange == kFloatExchange;
+std::string chosen_exchange(const AveragingOptions& options, const GradientCodec& codec, int ranks) {
+  return options.exchange.empty() ? default_exchange(codec, ranks) : options.exchange;
+}
+
+bool codes_nothing(const GradientCodec& codec, std::string_view exchange) {
+  return codec.traits().promise == CodecPromise::exact && exchange == kFloatExchange;
 }
 
 Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> tensors, const AveragingOptions& options)
@@ -94,14 +93,13 @@ Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> ten
       seed_(options.seed),
       codec_(make_codec(options.codec, options.codecs)),
       floats_(make_codec("none")),
-      messages_(fuse(tensors_, options.fusion, codes_nothing(options, communicator.size()))),
+      messages_(fuse(tensors_, options.fusion,
+                     codes_nothing(*codec_, chosen_exchange(options, *codec_, communicator.size())))),
       means_(tensors_.size()),
       stale_(options.stale) {
   check_input(!options.overlap || !options.stale,
               "averaging: overlap and stale contradict each other: stale messages travel during the whole next step");
-  const std::string exchange =
-      options.exchange.empty() ? default_exchange(*codec_, communicator.size()) : options.exchange;
-  coded_exchange_ = make_exchange(exchange, *codec_, communicator);
+  coded_exchange_ = make_exchange(chosen_exchange(options, *codec_, communicator.size()), *codec_, communicator);
   float_exchange_ = make_exchange(kFloatExchange, *floats_, communicator);
   if (!options.overlap) return;
   queue_ = std::make_unique<WorkQueue>([] { set_thread_count(1); });  // one thread, because the other threads compute

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tern/core/state_dict.h"
@@ -57,8 +58,12 @@ struct AveragingOptions {
   bool stale = false;    ///< all messages are under way from `give` until `finish`: the caller computes meanwhile
 };
 
-/// Whether coded tensors travel as the others do: as floats around the ring.
-bool codes_nothing(const AveragingOptions& options, int ranks);
+/// The exchange of tensors that travel as floats.
+inline constexpr std::string_view kFloatExchange = "ring";
+/// The exchange of the options, or the default one for `codec`, which the options name.
+std::string chosen_exchange(const AveragingOptions& options, const GradientCodec& codec, int ranks);
+/// Whether tensors with this codec and exchange travel as the others do: as floats around the ring.
+bool codes_nothing(const GradientCodec& codec, std::string_view exchange);
 
 /// The state of an older `Averaging`, with today's names. `is_tensor` tells whether a tensor has this name.
 StateDict with_new_names(const StateDict& state, const std::function<bool(const std::string&)>& is_tensor);

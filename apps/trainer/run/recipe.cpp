@@ -413,13 +413,13 @@ std::string note_of_bytes(const TrainSettings& s, Module& model, int ranks) {
   const AveragingOptions options = averaging_options(s);
   const auto codec = make_codec(options.codec, options.codecs), floats = make_codec(kFloats);
   if (!codec->traits().fixed_size) return {};
-  const std::string exchange = options.exchange.empty() ? default_exchange(*codec, ranks) : options.exchange;
+  const std::string exchange = chosen_exchange(options, *codec, ranks);
   const std::vector<NamedParameter> parameters = model.trained_parameters();
   int64_t coded = 0, ring = 0;
   for (const FusedMessage& message : fuse(averaged_parameters(model, to_string(s.method)), options.fusion)) {
     std::vector<Shape> shapes;
     for (const size_t i : message.members) shapes.push_back(parameters[i].parameter->value().shape());
-    const int64_t as_floats = plan_exchange("ring", *floats, coded_tensors(*floats, shapes), ranks).sent();
+    const int64_t as_floats = plan_exchange(kFloatExchange, *floats, coded_tensors(*floats, shapes), ranks).sent();
     ring += as_floats;
     coded += message.coded ? plan_exchange(exchange, *codec, coded_tensors(*codec, shapes), ranks).sent() : as_floats;
   }
