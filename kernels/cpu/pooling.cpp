@@ -228,17 +228,22 @@ inline void meet(float other, int32_t its_place, float& best, int32_t& place) {
 template <int64_t kSize, class T, class P, class Width>
 void pool_whole_window(const T* corner, int64_t row_stride, int64_t width, Width strip, T* to, P* place) {
   for_each_strip(width, strip, [=](int64_t begin) {
+    // A loop of its own stores the places. Otherwise the compiler takes only four elements at a time.
+    int32_t winners[Width::kMost];
 #pragma omp simd
-    for (int64_t c = begin; c < begin + strip.count(); ++c) {
-      float best = load(corner + c);
+    for (int64_t c = 0; c < strip.count(); ++c) {
+      const T* element = corner + begin + c;
+      float best = load(element);
       int32_t winner = 0;
       const auto meet_all = [&]<int32_t... k>(std::integer_sequence<int32_t, k...>) {
-        (meet(load(corner + k / kSize * row_stride + k % kSize * width + c), k, best, winner), ...);
+        (meet(load(element + k / kSize * row_stride + k % kSize * width), k, best, winner), ...);
       };
       meet_all(std::make_integer_sequence<int32_t, kSize * kSize>());
-      store(to + c, best);
-      place[c] = static_cast<P>(winner);
+      store(to + begin + c, best);
+      winners[c] = winner;
     }
+#pragma omp simd
+    for (int64_t c = 0; c < strip.count(); ++c) place[begin + c] = static_cast<P>(winners[c]);
   });
 }
 
