@@ -30,10 +30,10 @@ void direct_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
 void direct_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx);
 void direct_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw);
 
-// Winograd's convolutions (Lavin and Gray, 2015). 36 products compute 16 outputs of a 3x3 kernel or 4 outputs of a 5x5
-// kernel, instead of 144 and 100 products. f32. Images are channels-last, weights OIHW. Stride, dilation and groups
-// must be 1, and the padding less than the extent of the kernel. Both sides need at least as many channels as a vector
-// has floats. The rounding error is about ten times that of direct sums. A NaN or an infinity spreads over its tile.
+// Winograd's convolutions (Lavin and Gray, 2015). For 16 outputs, a 3x3 kernel takes 36 products in place of 144, and a
+// 5x5 kernel 64 in place of 400. f32. Images are channels-last, weights OIHW. Stride, dilation and groups must be 1,
+// and the padding less than the extent of the kernel. Both sides need at least as many channels as a vector has floats.
+// The rounding error is about ten times that of direct sums. A NaN or an infinity spreads over its tile.
 
 /// Whether these functions can compute a convolution with weights of shape w.
 bool winograd_applies(const Shape& w, const ConvGeometry& geometry);

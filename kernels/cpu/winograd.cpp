@@ -22,6 +22,7 @@ class PointWeights {
   /// `backward`: exchanges the first two dimensions of w and rotates the kernel by 180 degrees.
   PointWeights(const Tensor& w, bool backward);
 
+  int64_t points() const { return transforms_.points; }
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
   int64_t numel() const { return packed_.numel(); }
@@ -30,6 +31,7 @@ class PointWeights {
  private:
   void transform(const Tensor& w, bool backward, int64_t panel);
 
+  const simd::WinogradTransforms& transforms_;
   int64_t in_, out_;
   int64_t columns_ = 2 * simd::kernels().width;  ///< columns of a panel
   int64_t panel_, point_;                        ///< strides of panels and points, in floats
@@ -37,10 +39,13 @@ class PointWeights {
 };
 
 PointWeights::PointWeights(const Tensor& w, bool backward)
-    : in_(w.size(backward ? 0 : 1)), out_(w.size(backward ? 1 : 0)), panel_(in_ * columns_) {
+    : transforms_(winograd_transforms(w.size(2))),
+      in_(w.size(backward ? 0 : 1)),
+      out_(w.size(backward ? 1 : 0)),
+      panel_(in_ * columns_) {
   const int64_t panels = PointLayout::round_up(out_, columns_) / columns_;
   point_ = PointLayout::distance(panels * panel_);
-  packed_ = Tensor::empty({kWinogradPoints * point_});
+  packed_ = Tensor::empty({points() * point_});
   parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) transform(w, backward, panel);
   });
@@ -61,8 +66,7 @@ void PointWeights::transform(const Tensor& w, bool backward, int64_t panel) {
         taps[t * columns_ + o] = source[o * out_stride + (backward ? window - 1 - t : t)];
       }
     }
-    winograd_transforms(w.size(2)).filter(pixels, columns_, packed_.data<float>() + panel * panel_ + i * columns_,
-                                          point_);
+    transforms_.filter(pixels, columns_, packed_.data<float>() + panel * panel_ + i * columns_, point_);
   }
 }
 
@@ -80,19 +84,21 @@ class WinogradCorrelation {
   WinogradCorrelation(const Tensor& in, const PointWeights& weights, int64_t taps, int64_t padding, Tensor& out)
       : transforms_(winograd_transforms(taps)),
         weights_(weights),
-        tiles_h_((out.size(2) + transforms_.outputs - 1) / transforms_.outputs),
-        tiles_w_((out.size(3) + transforms_.outputs - 1) / transforms_.outputs),
-        patches_(in, tiles_h_, tiles_w_, 6, transforms_.outputs, padding),
-        outputs_(out, tiles_h_, tiles_w_, transforms_.outputs, transforms_.outputs, 0) {}
+        grid_(tile_grid(out, transforms_.outputs)),
+        patches_(in, transforms_.outputs + taps - 1, transforms_.outputs, padding),
+        outputs_(out, transforms_.outputs, transforms_.outputs, 0) {}
 
-  int64_t tiles() const { return patches_.count(); }
+  int64_t tiles() const { return grid_.count(); }
 
   void transform_patches(int64_t begin, int64_t end, const PointLayout& layout, float* points) const {
     const float* pixels[TiledImages::kMaxPixels];
+    TilePlace at = grid_.place(begin), ahead = grid_.place(begin + TiledImages::kAhead);
     for (int64_t tile = begin; tile < end; ++tile, points += layout.row()) {
-      patches_.prefetch(tile);
-      patches_.readable(tile, pixels);
+      patches_.prefetch(ahead);
+      patches_.readable(at, pixels);
       transforms_.patch(pixels, weights_.in(), points, layout.point());
+      grid_.advance(at);
+      grid_.advance(ahead);
     }
   }
   void multiply(int64_t point, int64_t tiles, const PointLayout& in, const float* patches, const PointLayout& out,
@@ -109,24 +115,27 @@ class WinogradCorrelation {
   void transform_products(int64_t begin, int64_t end, const PointLayout& layout, const float* products,
                           const float* bias, bool relu, float* outside) const {
     float* pixels[TiledImages::kMaxPixels];
+    TilePlace at = grid_.place(begin), ahead = grid_.place(begin + TiledImages::kAhead);
     for (int64_t tile = begin; tile < end; ++tile, products += layout.row()) {
-      outputs_.prefetch(tile);
-      outputs_.writable(tile, outside, pixels);
+      outputs_.prefetch(ahead);
+      outputs_.writable(at, outside, pixels);
       transforms_.output(products, layout.point(), weights_.out(), bias, relu, pixels);
+      grid_.advance(at);
+      grid_.advance(ahead);
     }
   }
 
  private:
   const simd::WinogradTransforms& transforms_;
   const PointWeights& weights_;
-  int64_t tiles_h_, tiles_w_;
+  TileGrid grid_;
   TiledImages patches_, outputs_;
 };
 
 /// Each thread takes blocks of tiles through all three steps within its own cache.
 void correlate_by_tiles(const WinogradCorrelation& c, const PointWeights& weights, const float* bias, bool relu) {
   const int64_t block = std::min(kBlockTiles, c.tiles());
-  const PointLayout in(block, weights.in()), out(block, weights.out());
+  const PointLayout in(weights.points(), block, weights.in()), out(weights.points(), block, weights.out());
   ThreadScratch patch_scratch(in.numel()), product_scratch(out.numel()), outside_scratch(weights.out());
   parallel_for(0, c.tiles(), 12, [&](int64_t begin, int64_t end) {
     float *const patches = patch_scratch.take(), *const products = product_scratch.take();
@@ -134,7 +143,7 @@ void correlate_by_tiles(const WinogradCorrelation& c, const PointWeights& weight
     for (int64_t first = begin; first < end; first += block) {
       const int64_t last = std::min(first + block, end);
       c.transform_patches(first, last, in, patches);
-      for (int64_t point = 0; point < kWinogradPoints; ++point) {
+      for (int64_t point = 0; point < weights.points(); ++point) {
         c.multiply(point, last - first, in, patches, out, products);
       }
       c.transform_products(first, last, out, products, bias, relu, outside);
@@ -145,7 +154,7 @@ void correlate_by_tiles(const WinogradCorrelation& c, const PointWeights& weight
 /// All threads take one larger block through each step together, so that only one thread reads each transformed weight.
 void correlate_by_points(const WinogradCorrelation& c, const PointWeights& weights, const float* bias, bool relu) {
   const int64_t block = std::min(kSharedTiles, c.tiles());
-  const PointLayout in(block, weights.in()), out(block, weights.out());
+  const PointLayout in(weights.points(), block, weights.in()), out(weights.points(), block, weights.out());
   const Tensor patches = Tensor::empty({in.numel()}), products = Tensor::empty({out.numel()});
   float *const a = patches.data<float>(), *const b = products.data<float>();
   for (int64_t first = 0; first < c.tiles(); first += block) {
@@ -153,7 +162,7 @@ void correlate_by_points(const WinogradCorrelation& c, const PointWeights& weigh
     parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       c.transform_patches(first + begin, first + end, in, a + begin * in.row());
     });
-    parallel_for(0, kWinogradPoints, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, weights.points(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t point = begin; point < end; ++point) c.multiply(point, count, in, a, out, b);
     });
     ThreadScratch outside(weights.out());

@@ -21,13 +21,13 @@ class WinogradGradient {
       : transforms_(winograd_transforms(taps)),
         in_(x.size(1)),
         out_(dy.size(1)),
-        tiles_h_((dy.size(2) + transforms_.outputs - 1) / transforms_.outputs),
-        tiles_w_((dy.size(3) + transforms_.outputs - 1) / transforms_.outputs),
-        patches_(x, tiles_h_, tiles_w_, 6, transforms_.outputs, padding),
-        gradients_(dy, tiles_h_, tiles_w_, transforms_.outputs, transforms_.outputs, 0),
-        sums_(in_, out_) {}
+        grid_(tile_grid(dy, transforms_.outputs)),
+        patches_(x, transforms_.outputs + taps - 1, transforms_.outputs, padding),
+        gradients_(dy, transforms_.outputs, transforms_.outputs, 0),
+        sums_(transforms_.points, in_, out_) {}
 
-  int64_t tiles() const { return patches_.count(); }
+  int64_t tiles() const { return grid_.count(); }
+  int64_t points() const { return transforms_.points; }
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
   /// The layout of the sums, [in, out] at every point.
@@ -36,13 +36,16 @@ class WinogradGradient {
   void transform(int64_t begin, int64_t end, const PointLayout& x, float* patches, const PointLayout& dy,
                  float* gradients) const {
     const float* pixels[TiledImages::kMaxPixels];
+    TilePlace at = grid_.place(begin), ahead = grid_.place(begin + TiledImages::kAhead);
     for (int64_t tile = begin; tile < end; ++tile, patches += x.row(), gradients += dy.row()) {
-      patches_.prefetch(tile);
-      gradients_.prefetch(tile);
-      patches_.readable(tile, pixels);
+      patches_.prefetch(ahead);
+      gradients_.prefetch(ahead);
+      patches_.readable(at, pixels);
       transforms_.patch(pixels, in_, patches, x.point());
-      gradients_.readable(tile, pixels);
+      gradients_.readable(at, pixels);
       transforms_.gradient(pixels, out_, gradients, dy.point());
+      grid_.advance(at);
+      grid_.advance(ahead);
     }
   }
   void multiply(int64_t point, int64_t tiles, const PointLayout& x, const float* patches, const PointLayout& dy,
@@ -66,7 +69,8 @@ class WinogradGradient {
 
  private:
   const simd::WinogradTransforms& transforms_;
-  int64_t in_, out_, tiles_h_, tiles_w_;
+  int64_t in_, out_;
+  TileGrid grid_;
   TiledImages patches_, gradients_;
   PointLayout sums_;
 };
@@ -94,7 +98,7 @@ void WinogradGradient::write_weights(const float* sums, Tensor& dw) const {
 /// Each thread sums blocks of its own tiles. The sums of the threads are added last, in order.
 Tensor sum_by_tiles(const WinogradGradient& g) {
   const int64_t block = std::min(kGradientBlockTiles, g.tiles());
-  const PointLayout x(block, g.in()), dy(block, g.out());
+  const PointLayout x(g.points(), block, g.in()), dy(g.points(), block, g.out());
   const int64_t parts = std::clamp<int64_t>(g.tiles() / block, 1, thread_count());
   const Tensor sums = Tensor::empty({parts, g.sums().numel()});
   float* const total = sums.data<float>();
@@ -106,7 +110,7 @@ Tensor sum_by_tiles(const WinogradGradient& g) {
       for (int64_t first = begin; first < end; first += block) {
         const int64_t count = std::min(block, end - first);
         g.transform(first, first + count, x, patches, dy, gradients);
-        for (int64_t point = 0; point < kWinogradPoints; ++point) {
+        for (int64_t point = 0; point < g.points(); ++point) {
           g.multiply(point, count, x, patches, dy, gradients, first != begin, total + part * g.sums().numel());
         }
       }
@@ -124,7 +128,7 @@ Tensor sum_by_tiles(const WinogradGradient& g) {
 /// All threads transform one larger block together. Then each thread adds the products at its own points.
 Tensor sum_by_points(const WinogradGradient& g) {
   const int64_t block = std::min(kGradientSharedTiles, g.tiles());
-  const PointLayout x(block, g.in()), dy(block, g.out());
+  const PointLayout x(g.points(), block, g.in()), dy(g.points(), block, g.out());
   const Tensor patches = Tensor::empty({x.numel()}), gradients = Tensor::empty({dy.numel()});
   const Tensor sums = Tensor::empty({1, g.sums().numel()});
   float *const a = patches.data<float>(), *const b = gradients.data<float>();
@@ -133,7 +137,7 @@ Tensor sum_by_points(const WinogradGradient& g) {
     parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       g.transform(first + begin, first + end, x, a + begin * x.row(), dy, b + begin * dy.row());
     });
-    parallel_for(0, kWinogradPoints, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, g.points(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t point = begin; point < end; ++point) {
         g.multiply(point, count, x, a, dy, b, first != 0, sums.data<float>());
       }

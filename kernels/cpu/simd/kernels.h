@@ -37,6 +37,7 @@ using FromPoints = void (*)(const float* points, int64_t stride, int64_t channel
 /// `patch`, `gradient` and `weights`.
 struct WinogradTransforms {
   int64_t outputs, taps;
+  int64_t points;  ///< (outputs + taps - 1)²
   ToPoints patch, filter, gradient;
   FromPoints output, weights;
 };
@@ -129,7 +130,7 @@ struct Kernels {
   int64_t tail;   ///< floats in the shorter vector that ends a row if that is enough
   void (*multiply)(const Product&);
   WinogradTransforms winograd_3x3;  ///< F(4 x 4, 3 x 3)
-  WinogradTransforms winograd_5x5;  ///< F(2 x 2, 5 x 5)
+  WinogradTransforms winograd_5x5;  ///< F(4 x 4, 5 x 5)
   void (*depthwise_row)(const DepthwiseRow&);
   /// sums[c] += Σ over o < count of x[o·x_step + c] · dy[o·channels + c]
   void (*depthwise_weights)(const float* x, int64_t x_step, const float* dy, int64_t count, int64_t channels,

@@ -178,16 +178,29 @@ void multiply(const Product& p) {
 }
 
 // A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2015, eq. 8: the m x m outputs of an r x r
-// correlation on a patch d of (m + r - 1)² pixels are Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. The six evaluation points 0, 1, -1, 2,
-// -2, ∞ are used for every pair with m + r - 1 = 6. Bᵀ is that of F(4, 3). A and G are the powers of the points, cut to
-// m and r. G is divided by the points' Lagrange denominators 4, -6, -6, 24, 24, 1. Each struct applies one of these
-// matrices to a column.
+// correlation on a patch d of (m + r - 1)² pixels are Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. It has m + r - 1 evaluation points on
+// each axis: 0, 1, -1, 2, -2 and ∞ if m + r - 1 = 6, and also 1/2 and -1/2 if it is 8. Bᵀ depends on the points only. A
+// and G are the powers of the points, cut to m and r. G is divided by the points' Lagrange denominators. Each struct
+// applies one of these matrices to a column.
 
-constexpr int kPoints = 6;
+/// Powers of the points 1, 2 and 1/2. Each comes with its negative.
+constexpr float kPowers[3][5] = {{1, 1, 1, 1, 1}, {1, 2, 4, 8, 16}, {1, 1.0f / 2, 1.0f / 4, 1.0f / 8, 1.0f / 16}};
+
+/// 1 / Lagrange denominator of 0, and of the pairs ±1, ±2, ±1/2. That of ∞ is 1.
+template <int kPoints>
+struct Lagrange {
+  static constexpr float zero = kPoints == 6 ? 1.0f / 4 : -1.0f;
+  static constexpr float pair[3] = {kPoints == 6 ? -1.0f / 6 : -2.0f / 9, kPoints == 6 ? 1.0f / 24 : 1.0f / 90,
+                                    32.0f / 45};
+};
 
 /// Bᵀ
-struct PatchTransform {
-  static constexpr int kIn = kPoints, kOut = kPoints;
+template <int kPoints>
+struct PatchTransform;
+
+template <>
+struct PatchTransform<6> {
+  static constexpr int kIn = 6, kOut = 6;
   template <class V>
   static void apply(const V (&x)[kIn], V (&y)[kOut]) {
     const V even = x[4] - 4.0f * x[2], odd = x[3] - 4.0f * x[1];
@@ -201,72 +214,92 @@ struct PatchTransform {
   }
 };
 
+template <>
+struct PatchTransform<8> {
+  static constexpr int kIn = 8, kOut = 8;
+  template <class V>
+  static void apply(const V (&x)[kIn], V (&y)[kOut]) {
+    const V even = x[2] + x[6] - 4.25f * x[4], odd = x[1] + x[5] - 4.25f * x[3];
+    const V even2 = x[6] + 0.25f * x[2] - 1.25f * x[4], odd2 = 2.0f * x[5] + 0.5f * x[1] - 2.5f * x[3];
+    const V even_half = x[6] + 4.0f * x[2] - 5.0f * x[4], odd_half = 0.5f * x[5] + 2.0f * x[1] - 2.5f * x[3];
+    y[0] = x[6] - x[0] + 5.25f * (x[2] - x[4]);
+    y[1] = even + odd;
+    y[2] = even - odd;
+    y[3] = even2 + odd2;
+    y[4] = even2 - odd2;
+    y[5] = even_half + odd_half;
+    y[6] = even_half - odd_half;
+    y[7] = x[7] - x[1] + 5.25f * (x[3] - x[5]);
+  }
+};
+
 /// G for kTaps taps
-template <int kTaps>
+template <int kPoints, int kTaps>
 struct FilterTransform {
   static constexpr int kIn = kTaps, kOut = kPoints;
   template <class V>
   static void apply(const V (&x)[kIn], V (&y)[kOut]) {
-    V even = x[0], odd = x[1];
-    V even2 = x[0], odd2 = 2.0f * x[1];
+    y[0] = Lagrange<kPoints>::zero * x[0];
+#pragma GCC unroll 3
+    for (int pair = 0; pair < kPoints / 2 - 1; ++pair) {
+      V even = x[0], odd = kPowers[pair][1] * x[1];
 #pragma GCC unroll 6
-    for (int j = 2; j < kTaps; ++j) {
-      const float power = static_cast<float>(1 << j);
-      (j % 2 == 0 ? even : odd) += x[j];
-      (j % 2 == 0 ? even2 : odd2) += power * x[j];
+      for (int j = 2; j < kTaps; ++j) (j % 2 == 0 ? even : odd) += kPowers[pair][j] * x[j];
+      y[2 * pair + 1] = Lagrange<kPoints>::pair[pair] * (even + odd);
+      y[2 * pair + 2] = Lagrange<kPoints>::pair[pair] * (even - odd);
     }
-    y[0] = 0.25f * x[0];
-    y[1] = (-1.0f / 6) * (even + odd);
-    y[2] = (-1.0f / 6) * (even - odd);
-    y[3] = (1.0f / 24) * (even2 + odd2);
-    y[4] = (1.0f / 24) * (even2 - odd2);
-    y[5] = x[kTaps - 1];
+    y[kPoints - 1] = x[kTaps - 1];
   }
 };
 
 /// Aᵀ for kOutputs outputs
-template <int kOutputs>
+template <int kPoints, int kOutputs>
 struct OutputTransform {
   static constexpr int kIn = kPoints, kOut = kOutputs;
   template <class V>
   static void apply(const V (&x)[kIn], V (&y)[kOut]) {
-    const V sum = x[1] + x[2], difference = x[1] - x[2];
-    const V sum2 = x[3] + x[4], difference2 = x[3] - x[4];
-    y[0] = x[0] + sum + sum2;
-#pragma GCC unroll 6
-    for (int j = 1; j < kOutputs; ++j) {
-      const float power = static_cast<float>(1 << j);
-      y[j] = j % 2 == 0 ? sum + power * sum2 : difference + power * difference2;
+    V sum[kPoints / 2 - 1], difference[kPoints / 2 - 1];
+#pragma GCC unroll 3
+    for (int pair = 0; pair < kPoints / 2 - 1; ++pair) {
+      sum[pair] = x[2 * pair + 1] + x[2 * pair + 2];
+      difference[pair] = x[2 * pair + 1] - x[2 * pair + 2];
     }
-    y[kOutputs - 1] += x[5];
+#pragma GCC unroll 6
+    for (int j = 0; j < kOutputs; ++j) {
+      y[j] = j == 0 ? x[0] + sum[0] : j % 2 == 0 ? sum[0] : difference[0];
+#pragma GCC unroll 3
+      for (int pair = 1; pair < kPoints / 2 - 1; ++pair)
+        y[j] += kPowers[pair][j] * (j % 2 == 0 ? sum[pair] : difference[pair]);
+    }
+    y[kOutputs - 1] += x[kPoints - 1];
   }
 };
 
 /// Channels c to c + kWidth of `to_points`.
 template <int kWidth, class Transform>
 void vector_to_points(const float* const* pixels, int64_t c, float* points, int64_t stride) {
-  constexpr int kIn = Transform::kIn;
+  constexpr int kIn = Transform::kIn, kPoints = Transform::kOut;
   Floats<kWidth> half[kPoints][kIn];
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int j = 0; j < kIn; ++j) {
     Floats<kWidth> x[kIn], y[kPoints];
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int i = 0; i < kIn; ++i) x[i] = load<kWidth>(pixels[i * kIn + j] + c);
     Transform::apply(x, y);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int i = 0; i < kPoints; ++i) half[i][j] = y[i];
   }
   float* target = points + c;
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int i = 0; i < kPoints; ++i) {
     Floats<kWidth> y[kPoints];
     Transform::apply(half[i], y);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int j = 0; j < kPoints; ++j) store<kWidth>(target + (i * kPoints + j) * stride, y[j]);
   }
 }
 
-/// Transforms a square of pixels into the 36 points, a vector of channels at a time. Pixel (i, j) of channel 0 is at
+/// Transforms a square of pixels into the points, a vector of channels at a time. Pixel (i, j) of channel 0 is at
 /// pixels[i·kIn + j] and must be readable in whole vectors. Point e of channel c goes to points[e·stride + c].
 template <int kWidth, class Transform>
 void to_points(const float* const* pixels, int64_t channels, float* points, int64_t stride) {
@@ -280,26 +313,26 @@ void to_points(const float* const* pixels, int64_t channels, float* points, int6
 template <int kWidth, class Transform>
 void vector_from_points(const float* points, int64_t stride, int64_t c, int64_t channels, const float* bias, bool relu,
                         float* const* pixels) {
-  constexpr int kOut = Transform::kOut;
+  constexpr int kOut = Transform::kOut, kPoints = Transform::kIn;
   Floats<kWidth> half[kOut][kPoints];
   const float* source = points + c;
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int j = 0; j < kPoints; ++j) {
     Floats<kWidth> x[kPoints], y[kOut];
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int i = 0; i < kPoints; ++i) x[i] = load<kWidth>(source + (i * kPoints + j) * stride);
     Transform::apply(x, y);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int i = 0; i < kOut; ++i) half[i][j] = y[i];
   }
   const Floats<kWidth> shift = bias ? load<kWidth>(bias + c) : Floats<kWidth>{};
   const bool whole = channels - c >= kWidth;
   float rest[kOut * kOut * kWidth];
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int i = 0; i < kOut; ++i) {
     Floats<kWidth> y[kOut];
     Transform::apply(half[i], y);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int j = 0; j < kOut; ++j) {
       Floats<kWidth> value = y[j] + shift;
       if (relu) value = value < 0.0f ? Floats<kWidth>{} : value;
@@ -329,13 +362,15 @@ void from_points(const float* points, int64_t stride, int64_t channels, const fl
 
 template <int kWidth, int kOutputs, int kTaps>
 constexpr WinogradTransforms make_transforms() {
+  constexpr int kPoints = kOutputs + kTaps - 1;  // on each axis
   return {.outputs = kOutputs,
           .taps = kTaps,
-          .patch = to_points<kWidth, PatchTransform>,
-          .filter = to_points<kWidth, FilterTransform<kTaps>>,
-          .gradient = to_points<kWidth, FilterTransform<kOutputs>>,
-          .output = from_points<kWidth, OutputTransform<kOutputs>>,
-          .weights = from_points<kWidth, OutputTransform<kTaps>>};
+          .points = kPoints * kPoints,
+          .patch = to_points<kWidth, PatchTransform<kPoints>>,
+          .filter = to_points<kWidth, FilterTransform<kPoints, kTaps>>,
+          .gradient = to_points<kWidth, FilterTransform<kPoints, kOutputs>>,
+          .output = from_points<kWidth, OutputTransform<kPoints, kOutputs>>,
+          .weights = from_points<kWidth, OutputTransform<kPoints, kTaps>>};
 }
 
 /// Channels c to c + kVectors·kWidth of a place of `depthwise_row`, whose taps along the row are `taps` to `end`.
@@ -409,7 +444,7 @@ constexpr Kernels make_kernels(const CodecLoops* codec) {
           .tail = kTailWidth<kWidth>,
           .multiply = multiply<kWidth>,
           .winograd_3x3 = make_transforms<kWidth, 4, 3>(),
-          .winograd_5x5 = make_transforms<kWidth, 2, 5>(),
+          .winograd_5x5 = make_transforms<kWidth, 4, 5>(),
           .depthwise_row = depthwise_row<kWidth>,
           .depthwise_weights = depthwise_weights<kWidth>,
           .codec = codec};
