@@ -61,10 +61,83 @@ void for_each_grid_row(const PointGrid& grid, Body body) {
   });
 }
 
+using kernels::Extent2;
+using kernels::PoolGeometry;
+
+/// The number of adjacent elements that a pooling loop takes at a time: a constant, so that a strip is a few whole
+/// vectors in registers.
+template <int64_t kCount>
+struct Strip {
+  static constexpr int64_t kMost = kCount;
+  static constexpr int64_t count() { return kCount; }
+};
+/// The strip for points of fewer than eight elements. The mask shows the compiler that vectors do not pay.
+struct ShortStrip {
+  static constexpr int64_t kMost = 7;
+  int64_t elements;
+  int64_t count() const { return elements & kMost; }
+};
+
+/// Calls function(strip) with the strip for points of `width` elements.
+template <class Function>
+void visit_strip(int64_t width, Function function) {
+  if (width >= 16)
+    function(Strip<16>());
+  else if (width >= 8)
+    function(Strip<8>());
+  else
+    function(ShortStrip{width});
+}
+
+/// Calls body(begin) for strips that cover all `width` elements of a point. The last one may overlap the one before,
+/// and its elements are then computed again.
+template <int64_t kCount, class Body>
+void for_each_strip(int64_t width, Strip<kCount>, Body body) {
+  for (int64_t block = 0; block < width; block += kCount) body(std::min(block, width - kCount));
+}
+template <class Body>
+void for_each_strip(int64_t, ShortStrip, Body body) {
+  body(0);
+}
+
+/// Whether the windows are whole and do not overlap.
+bool windows_are_apart(const PoolGeometry& geometry, const PointGrid& in, const PointGrid& out) {
+  const Extent2 window = geometry.window, stride = geometry.stride;
+  return geometry.padding == Extent2(0) && stride.h >= window.h && stride.w >= window.w &&
+         (out.h - 1) * stride.h + window.h <= in.h && (out.w - 1) * stride.w + window.w <= in.w;
+}
+
+/// Writes the gradient of an input whose windows are apart. An element is gradient(output, here): `output` is the index
+/// of its window's output, and `here` its place within the window. It is 0 if no window holds it.
+template <class T, class Width, class Gradient>
+void write_by_windows(const PoolGeometry& geometry, const PointGrid& in, const PointGrid& out, Width strip, T* to,
+                      Gradient gradient) {
+  for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+    const Extent2 window = geometry.window, stride = geometry.stride;
+    const int64_t top = i * stride.h, bottom = i + 1 < out.h ? top + stride.h : in.h;
+    for (int64_t row = top; row < bottom; ++row) {
+      T* target = to + (plane * in.h + row) * in.w * in.width;
+      T* const end = target + in.w * in.width;
+      for (int64_t j = 0; j < out.w && row < top + window.h; ++j) {
+        const int64_t output = ((plane * out.h + i) * out.w + j) * out.width;
+        for (int64_t column = 0; column < window.w; ++column, target += in.width) {
+          const auto here = static_cast<int32_t>((row - top) * window.w + column);
+          for_each_strip(in.width, strip, [=](int64_t begin) {
+#pragma omp simd
+            for (int64_t c = begin; c < begin + strip.count(); ++c) store(target + c, gradient(output + c, here));
+          });
+        }
+        T* const next = j + 1 < out.w ? target + (stride.w - window.w) * in.width : end;
+        std::fill(target, next, T{});
+        target = next;
+      }
+      std::fill(target, end, T{});
+    }
+  });
+}
+
 /// The number of channels that a pooling loop holds in registers or first-level cache at a time.
 inline constexpr int64_t kPoolStrip = 64;
-
-using kernels::PoolGeometry;
 
 /// The factor of the sum over a window.
 float window_scale(const PoolGeometry& geometry, const Span& rows, const Span& columns, const PointGrid& in) {
@@ -149,6 +222,13 @@ void average_pool2d_backward(const Tensor& dy, const PoolGeometry& geometry, Ten
     const PointGrid in = point_grid(dx), out = point_grid(d_out);
     const T* from = d_out.data<T>();
     T* to = dx.data<T>();
+    if (windows_are_apart(geometry, in, out)) {
+      const float scale = 1.0f / static_cast<float>(geometry.window.h * geometry.window.w);
+      visit_strip(in.width, [&](auto strip) {
+        write_by_windows(geometry, in, out, strip, to, [=](int64_t i, int32_t) { return scale * load(from + i); });
+      });
+      return;
+    }
     for_each_grid_row(in, [=](int64_t plane, int64_t h) {
       const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
       CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
@@ -175,45 +255,10 @@ void average_pool2d_backward(const Tensor& dy, const PoolGeometry& geometry, Ten
   });
 }
 
-using kernels::Extent2;
-using kernels::PoolGeometry;
-
-/// The number of adjacent elements that a loop of maximum pooling takes at a time: a constant, so that a strip is a few
-/// whole vectors in registers.
-template <int64_t kCount>
-struct Strip {
-  static constexpr int64_t kMost = kCount;
-  static constexpr int64_t count() { return kCount; }
-};
-/// The strip for points of fewer than eight elements. The mask shows the compiler that vectors do not pay.
-struct ShortStrip {
-  static constexpr int64_t kMost = 7;
-  int64_t elements;
-  int64_t count() const { return elements & kMost; }
-};
-
 /// Calls function(P*, strip) with the elements of `where` and the strip for points of `width` elements.
 template <class Function>
 void visit_strips(const Tensor& where, int64_t width, Function function) {
-  kernels::visit_places(where, [&](auto* place) {
-    if (width >= 16)
-      function(place, Strip<16>());
-    else if (width >= 8)
-      function(place, Strip<8>());
-    else
-      function(place, ShortStrip{width});
-  });
-}
-
-/// Calls body(begin) for strips that cover all `width` elements of a point. The last one may overlap the one before,
-/// and its elements are then computed again.
-template <int64_t kCount, class Body>
-void for_each_strip(int64_t width, Strip<kCount>, Body body) {
-  for (int64_t block = 0; block < width; block += kCount) body(std::min(block, width - kCount));
-}
-template <class Body>
-void for_each_strip(int64_t, ShortStrip, Body body) {
-  body(0);
+  kernels::visit_places(where, [&](auto* place) { visit_strip(width, [&](auto strip) { function(place, strip); }); });
 }
 
 /// Makes `other` the largest element of a window so far if it is, or if it is NaN.
@@ -298,42 +343,6 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
   });
 }
 
-/// Whether the windows tile the input: each of its elements lies in exactly one window, but for the last rows and
-/// columns if no window fits there.
-bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const PointGrid& out) {
-  return geometry.window == geometry.stride && geometry.padding == Extent2(0) && out.h * geometry.window.h <= in.h &&
-         out.w * geometry.window.w <= in.w;
-}
-
-/// Writes the gradient of each window to its winner and zeros to all other elements.
-template <class T, class P, class Width>
-void scatter_to_winners(const T* from, const P* place, const PoolGeometry& geometry, const PointGrid& in,
-                        const PointGrid& out, Width strip, T* to) {
-  for_each_grid_row(out, [=](int64_t plane, int64_t i) {
-    T* rows = to + (plane * in.h + i * geometry.window.h) * in.w * in.width;
-    for (int64_t row = 0; row < geometry.window.h; ++row) {
-      T* target = rows + row * in.w * in.width;
-      for (int64_t j = 0; j < out.w; ++j) {
-        const int64_t source = ((plane * out.h + i) * out.w + j) * out.width;
-        for (int64_t column = 0; column < geometry.window.w; ++column, target += in.width) {
-          const auto here = static_cast<int32_t>(row * geometry.window.w + column);
-          for_each_strip(in.width, strip, [=](int64_t begin) {
-#pragma omp simd
-            for (int64_t c = begin; c < begin + strip.count(); ++c) {
-              const float d = load(from + source + c);  // before the choice, so that it is one plain load
-              store(target + c, static_cast<int32_t>(place[source + c]) == here ? d : 0.0f);
-            }
-          });
-        }
-      }
-      std::fill_n(target, (in.w - out.w * geometry.window.w) * in.width, T{});
-    }
-    if (i + 1 == out.h)
-      std::fill_n(rows + geometry.window.h * in.w * in.width, (in.h - out.h * geometry.window.h) * in.w * in.width,
-                  T{});
-  });
-}
-
 // If windows overlap, each element of dx gathers from the windows that hold it, so no two threads write one element.
 void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeometry& geometry, Tensor& dx) {
   const Tensor d_out = dy.to(dx.format()), winners = where.to(dx.format());
@@ -342,8 +351,11 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
     const T* from = d_out.data<T>();
     T* to = dx.data<T>();
     visit_strips(winners, in.width, [&]<class Width>(const auto* place, Width strip) {
-      if (windows_tile(geometry, in, out) && !std::is_same_v<Width, ShortStrip>)
-        return scatter_to_winners(from, place, geometry, in, out, strip, to);
+      if (windows_are_apart(geometry, in, out) && !std::is_same_v<Width, ShortStrip>)
+        return write_by_windows(geometry, in, out, strip, to, [=](int64_t i, int32_t here) {
+          const float d = load(from + i);  // before the choice, so that it is one plain load
+          return static_cast<int32_t>(place[i]) == here ? d : 0.0f;
+        });
       for_each_grid_row(in, [=](int64_t plane, int64_t h) {
         const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
         CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
