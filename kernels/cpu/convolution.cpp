@@ -29,8 +29,8 @@ void bias_gradient(const Tensor& dy, Tensor& db) {
   column_sums(sums.data<float>(), 1, images, channels, db.data<float>());
 }
 
-/// The algorithm of tern's own: depthwise or Winograd if one applies, because it was faster on every shape measured,
-/// and direct if not. LibraryRules can rule Winograd out.
+/// The algorithm of tern's own: depthwise or Winograd if one applies, because it was faster on nearly every shape
+/// measured, and direct if not. LibraryRules can rule Winograd out.
 ConvAlgorithm own_algorithm(const Shape& w, const ConvGeometry& geometry) {
   if (depthwise_applies(w, geometry)) return ConvAlgorithm::depthwise;
   const bool winograd = winograd_applies(w, geometry) && !kernels::library_rules({}).direct_convolutions;

@@ -9,7 +9,7 @@ namespace tern::cpu {
 namespace {
 
 /// The number of tiles that a thread takes through all steps at a time. It is a multiple of every height of a product
-/// tile, and small enough that the patches and products of middle-sized layers stay in the thread's own cache.
+/// tile. Blocks of 24 to 96 tiles are about equally fast.
 constexpr int64_t kBlockTiles = 48;
 /// If the transformed weights have more floats than this, all threads together read them once: each thread takes some
 /// of the points.
@@ -22,7 +22,8 @@ class PointWeights {
   /// `backward`: exchanges the first two dimensions of w and rotates the kernel by 180 degrees.
   PointWeights(const Tensor& w, bool backward);
 
-  int64_t points() const { return transforms_.points; }
+  const simd::WinogradTransforms& transforms() const { return transforms_; }
+  int64_t points() const { return transforms_.side * transforms_.side; }
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
   int64_t numel() const { return packed_.numel(); }
@@ -81,25 +82,23 @@ simd::Product PointWeights::product(int64_t point) const {
 /// out = the correlation of `in` with `weights`, in three steps. Each step takes a range of tiles.
 class WinogradCorrelation {
  public:
-  WinogradCorrelation(const Tensor& in, const PointWeights& weights, int64_t taps, int64_t padding, Tensor& out)
-      : transforms_(winograd_transforms(taps)),
-        weights_(weights),
-        grid_(tile_grid(out, transforms_.outputs)),
-        patches_(in, transforms_.outputs + taps - 1, transforms_.outputs, padding),
+  WinogradCorrelation(const Tensor& in, const PointWeights& weights, int64_t padding, Tensor& out)
+      : weights_(weights),
+        transforms_(weights.transforms()),
+        grid_(out, transforms_.outputs),
+        patches_(in, transforms_.side, transforms_.outputs, padding),
         outputs_(out, transforms_.outputs, transforms_.outputs, 0) {}
 
   int64_t tiles() const { return grid_.count(); }
 
   void transform_patches(int64_t begin, int64_t end, const PointLayout& layout, float* points) const {
     const float* pixels[TiledImages::kMaxPixels];
-    TilePlace at = grid_.place(begin), ahead = grid_.place(begin + TiledImages::kAhead);
-    for (int64_t tile = begin; tile < end; ++tile, points += layout.row()) {
+    grid_.visit(begin, end, [&](const TilePlace& at, const TilePlace& ahead) {
       patches_.prefetch(ahead);
       patches_.readable(at, pixels);
       transforms_.patch(pixels, weights_.in(), points, layout.point());
-      grid_.advance(at);
-      grid_.advance(ahead);
-    }
+      points += layout.row();
+    });
   }
   void multiply(int64_t point, int64_t tiles, const PointLayout& in, const float* patches, const PointLayout& out,
                 float* products) const {
@@ -115,19 +114,17 @@ class WinogradCorrelation {
   void transform_products(int64_t begin, int64_t end, const PointLayout& layout, const float* products,
                           const float* bias, bool relu, float* outside) const {
     float* pixels[TiledImages::kMaxPixels];
-    TilePlace at = grid_.place(begin), ahead = grid_.place(begin + TiledImages::kAhead);
-    for (int64_t tile = begin; tile < end; ++tile, products += layout.row()) {
+    grid_.visit(begin, end, [&](const TilePlace& at, const TilePlace& ahead) {
       outputs_.prefetch(ahead);
       outputs_.writable(at, outside, pixels);
       transforms_.output(products, layout.point(), weights_.out(), bias, relu, pixels);
-      grid_.advance(at);
-      grid_.advance(ahead);
-    }
+      products += layout.row();
+    });
   }
 
  private:
-  const simd::WinogradTransforms& transforms_;
   const PointWeights& weights_;
+  const simd::WinogradTransforms& transforms_;
   TileGrid grid_;
   TiledImages patches_, outputs_;
 };
@@ -175,7 +172,7 @@ void correlate_by_points(const WinogradCorrelation& c, const PointWeights& weigh
 void correlate(const Tensor& in, const Tensor& w, bool backward, int64_t padding, const Tensor& bias, bool relu,
                Tensor& out) {
   const PointWeights weights(w, backward);
-  const WinogradCorrelation correlation(in, weights, w.size(2), padding, out);
+  const WinogradCorrelation correlation(in, weights, padding, out);
   Tensor shift;  // the bias, readable in whole vectors
   if (bias.defined()) {
     shift = Tensor::zeros({weights.out() + simd::kernels().width});

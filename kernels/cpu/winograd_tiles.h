@@ -34,89 +34,96 @@ class PointLayout {
   int64_t row_, point_, numel_;
 };
 
-/// The place of a tile: its image, and its row and column in the grid of that image's tiles.
+/// The place of a tile: its image, and its row and column in the grid of that image's tiles. May lie after the last
+/// image.
 struct TilePlace {
   int64_t image, row, column;
 };
 
 /// The tiles of all images, one image after another, row by row.
-struct TileGrid {
-  int64_t images, rows, columns;
+class TileGrid {
+ public:
+  /// The tiles of `images` if they are `step` pixels apart.
+  TileGrid(const Tensor& images, int64_t step)
+      : images_(images.size(0)),
+        rows_((images.size(2) + step - 1) / step),
+        columns_((images.size(3) + step - 1) / step) {}
 
-  int64_t count() const { return images * rows * columns; }
-  TilePlace place(int64_t tile) const { return {tile / (rows * columns), tile / columns % rows, tile % columns}; }
-  /// Moves to the next tile. `place` divides, which takes longer than to transform a tile of few channels.
+  int64_t count() const { return images_ * rows_ * columns_; }
+  /// Calls body(place, ahead) for the tiles [begin, end). `ahead` is the place of the tile to prefetch. Divides only
+  /// once, because a division for each tile would cost a good part of the time of a tile with few channels.
+  template <class Body>
+  void visit(int64_t begin, int64_t end, Body body) const {
+    constexpr int64_t kAhead = 8;  // tiles
+    TilePlace at = place(begin), ahead = place(begin + kAhead);
+    for (int64_t tile = begin; tile < end; ++tile, advance(at), advance(ahead)) body(at, ahead);
+  }
+
+ private:
+  TilePlace place(int64_t tile) const { return {tile / (rows_ * columns_), tile / columns_ % rows_, tile % columns_}; }
   void advance(TilePlace& at) const {
-    if (++at.column < columns) return;
+    if (++at.column < columns_) return;
     at.column = 0;
-    if (++at.row < rows) return;
+    if (++at.row < rows_) return;
     at.row = 0;
     ++at.image;
   }
-};
 
-/// The tiles of `images` if they are `step` pixels apart.
-inline TileGrid tile_grid(const Tensor& images, int64_t step) {
-  return {images.size(0), (images.size(2) + step - 1) / step, (images.size(3) + step - 1) / step};
-}
+  int64_t images_, rows_, columns_;
+};
 
 /// Cuts channels-last images into tiles. Tile (i, j) is the square of `side` pixels that begins at pixel (step·i -
 /// padding, step·j - padding). Gives the addresses of its pixels, and substitutes for pixels outside the image.
 class TiledImages {
  public:
   static constexpr int kMaxPixels = 64;
-  /// The distance between a tile and the one to prefetch, in tiles.
-  static constexpr int64_t kAhead = 8;
 
-  /// Cuts every image of f32 channels-last `images`. `images` must outlive this object. `side` is 4, 6 or 8.
+  /// Cuts every image of f32 channels-last `images`, whose memory must outlive this object. `side` is 4, 6 or 8.
   TiledImages(const Tensor& images, int64_t side, int64_t step, int64_t padding);
 
   /// Gives the pixels of a tile, row by row, each readable in whole vectors. Pixels outside the image are zeros.
   void readable(const TilePlace& at, const float** pixels) const;
   /// As `readable`, for writing. `outside` [channels] receives the pixels outside the image.
   void writable(const TilePlace& at, float* outside, float** pixels) const;
-  /// Begins to load the pixels of a tile that no tile before it has. Otherwise the transforms of few channels wait for
-  /// memory most of the time. The tile may lie behind the last image.
+  /// Begins to load the last `step` rows and columns of a tile: most tiles share the others with tiles before them.
+  /// Without this, the transforms of few channels wait for memory most of the time.
   void prefetch(const TilePlace& at) const;
 
  private:
+  const float* last_pixel() const { return first_ + (images_ * height_ * width_ - 1) * channels_; }
   template <class Pointer>
   void pixels_of(const TilePlace& at, Pointer outside, Pointer* pixels) const;
   template <int64_t kSide, class Pointer>
   void pixels_inside(Pointer corner, Pointer* pixels) const;
 
-  const Tensor& images_;
   int64_t side_, step_, padding_;
-  // Properties of `images_`, read once: with few channels, looking them up takes as long as transforming a tile.
   float* first_;
-  int64_t count_, channels_, height_, width_;
-  Tensor zeros_;       ///< one pixel of zeros
-  Tensor last_pixel_;  ///< a copy with padding: a vector read from the original would end beyond the tensor
+  int64_t images_, channels_, height_, width_;
+  Tensor zeros_;          ///< one pixel of zeros
+  Tensor readable_last_;  ///< the last pixel with padding: a vector of the original would end beyond the tensor
 };
 
 inline TiledImages::TiledImages(const Tensor& images, int64_t side, int64_t step, int64_t padding)
-    : images_(images),
-      side_(side),
+    : side_(side),
       step_(step),
       padding_(padding),
       first_(images.data<float>()),
-      count_(images.size(0)),
+      images_(images.size(0)),
       channels_(images.size(1)),
       height_(images.size(2)),
       width_(images.size(3)) {
   const int64_t vector = simd::kernels().width;
   zeros_ = Tensor::zeros({channels_ + vector});
   if (channels_ % vector != 0) {
-    last_pixel_ = Tensor::zeros({channels_ + vector});
-    std::copy_n(first_ + images.numel() - channels_, channels_, last_pixel_.data<float>());
+    readable_last_ = Tensor::zeros({channels_ + vector});
+    std::copy_n(last_pixel(), channels_, readable_last_.data<float>());
   }
 }
 
 inline void TiledImages::readable(const TilePlace& at, const float** pixels) const {
   pixels_of<const float*>(at, zeros_.data<float>(), pixels);
-  if (!last_pixel_.defined() || at.image < count_ - 1) return;
-  const float* last = first_ + images_.numel() - channels_;
-  std::replace(pixels, pixels + side_ * side_, last, static_cast<const float*>(last_pixel_.data<float>()));
+  if (!readable_last_.defined() || at.image < images_ - 1) return;
+  std::replace(pixels, pixels + side_ * side_, last_pixel(), static_cast<const float*>(readable_last_.data<float>()));
 }
 
 inline void TiledImages::writable(const TilePlace& at, float* outside, float** pixels) const {
@@ -126,7 +133,7 @@ inline void TiledImages::writable(const TilePlace& at, float* outside, float** p
 // Always inline, because GCC 12 drops the call of a function that only prefetches.
 [[gnu::always_inline]] inline void TiledImages::prefetch(const TilePlace& at) const {
   constexpr int64_t kLine = 16;  // floats
-  if (at.image >= count_) return;
+  if (at.image >= images_) return;
   const int64_t bottom = std::min(height_, at.row * step_ - padding_ + side_);
   const int64_t right = std::min(width_, at.column * step_ - padding_ + side_), columns = std::min(right, step_);
   for (int64_t row = std::max<int64_t>(0, bottom - step_); row < bottom; ++row) {

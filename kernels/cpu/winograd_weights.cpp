@@ -10,6 +10,8 @@ namespace {
 /// The number of tiles to sum before the sums are loaded again. For middle-sized layers, the sums exceed the
 /// second-level cache.
 constexpr int64_t kGradientBlockTiles = 96;
+/// Each thread sums at least this many tiles.
+constexpr int64_t kPartTiles = 24;
 /// Each thread has its own sums if they take at most this many floats; otherwise all threads share one copy.
 constexpr int64_t kPrivateFloats = 1 << 20;
 constexpr int64_t kGradientSharedTiles = 192;
@@ -21,13 +23,13 @@ class WinogradGradient {
       : transforms_(winograd_transforms(taps)),
         in_(x.size(1)),
         out_(dy.size(1)),
-        grid_(tile_grid(dy, transforms_.outputs)),
-        patches_(x, transforms_.outputs + taps - 1, transforms_.outputs, padding),
+        grid_(dy, transforms_.outputs),
+        patches_(x, transforms_.side, transforms_.outputs, padding),
         gradients_(dy, transforms_.outputs, transforms_.outputs, 0),
-        sums_(transforms_.points, in_, out_) {}
+        sums_(points(), in_, out_) {}
 
   int64_t tiles() const { return grid_.count(); }
-  int64_t points() const { return transforms_.points; }
+  int64_t points() const { return transforms_.side * transforms_.side; }
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
   /// The layout of the sums, [in, out] at every point.
@@ -36,17 +38,16 @@ class WinogradGradient {
   void transform(int64_t begin, int64_t end, const PointLayout& x, float* patches, const PointLayout& dy,
                  float* gradients) const {
     const float* pixels[TiledImages::kMaxPixels];
-    TilePlace at = grid_.place(begin), ahead = grid_.place(begin + TiledImages::kAhead);
-    for (int64_t tile = begin; tile < end; ++tile, patches += x.row(), gradients += dy.row()) {
+    grid_.visit(begin, end, [&](const TilePlace& at, const TilePlace& ahead) {
       patches_.prefetch(ahead);
       gradients_.prefetch(ahead);
       patches_.readable(at, pixels);
       transforms_.patch(pixels, in_, patches, x.point());
       gradients_.readable(at, pixels);
       transforms_.gradient(pixels, out_, gradients, dy.point());
-      grid_.advance(at);
-      grid_.advance(ahead);
-    }
+      patches += x.row();
+      gradients += dy.row();
+    });
   }
   void multiply(int64_t point, int64_t tiles, const PointLayout& x, const float* patches, const PointLayout& dy,
                 const float* gradients, bool accumulate, float* sums) const {
@@ -99,7 +100,7 @@ void WinogradGradient::write_weights(const float* sums, Tensor& dw) const {
 Tensor sum_by_tiles(const WinogradGradient& g) {
   const int64_t block = std::min(kGradientBlockTiles, g.tiles());
   const PointLayout x(g.points(), block, g.in()), dy(g.points(), block, g.out());
-  const int64_t parts = std::clamp<int64_t>(g.tiles() / block, 1, thread_count());
+  const int64_t parts = std::clamp<int64_t>(g.tiles() / kPartTiles, 1, thread_count());
   const Tensor sums = Tensor::empty({parts, g.sums().numel()});
   float* const total = sums.data<float>();
   ThreadScratch patch_scratch(x.numel()), gradient_scratch(dy.numel());

@@ -37,7 +37,7 @@ using FromPoints = void (*)(const float* points, int64_t stride, int64_t channel
 /// `patch`, `gradient` and `weights`.
 struct WinogradTransforms {
   int64_t outputs, taps;
-  int64_t points;  ///< (outputs + taps - 1)²
+  int64_t side;  ///< of a patch and of the square of its points: outputs + taps - 1
   ToPoints patch, filter, gradient;
   FromPoints output, weights;
 };

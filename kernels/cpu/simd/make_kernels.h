@@ -178,9 +178,9 @@ void multiply(const Product& p) {
 }
 
 // A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2015, eq. 8: the m x m outputs of an r x r
-// correlation on a patch d of (m + r - 1)² pixels are Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. It has m + r - 1 evaluation points on
-// each axis: 0, 1, -1, 2, -2 and ∞ if m + r - 1 = 6, and also 1/2 and -1/2 if it is 8. Bᵀ depends on the points only. A
-// and G are the powers of the points, cut to m and r. G is divided by the points' Lagrange denominators. Each struct
+// correlation on a patch d of (m + r - 1)² pixels are Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. Each axis has m + r - 1 evaluation
+// points, in this order: 0, 1, -1, 2, -2, then 1/2 and -1/2 if there are eight, then ∞. Bᵀ depends on the points only.
+// A and G are the powers of the points, cut to m and r. G is divided by the points' Lagrange denominators. Each struct
 // applies one of these matrices to a column.
 
 /// Powers of the points 1, 2 and 1/2. Each comes with its negative.
@@ -188,10 +188,14 @@ constexpr float kPowers[3][5] = {{1, 1, 1, 1, 1}, {1, 2, 4, 8, 16}, {1, 1.0f / 2
 
 /// 1 / Lagrange denominator of 0, and of the pairs ±1, ±2, ±1/2. That of ∞ is 1.
 template <int kPoints>
-struct Lagrange {
-  static constexpr float zero = kPoints == 6 ? 1.0f / 4 : -1.0f;
-  static constexpr float pair[3] = {kPoints == 6 ? -1.0f / 6 : -2.0f / 9, kPoints == 6 ? 1.0f / 24 : 1.0f / 90,
-                                    32.0f / 45};
+struct Lagrange;
+template <>
+struct Lagrange<6> {
+  static constexpr float kZero = 1.0f / 4, kPairs[] = {-1.0f / 6, 1.0f / 24};
+};
+template <>
+struct Lagrange<8> {
+  static constexpr float kZero = -1, kPairs[] = {-2.0f / 9, 1.0f / 90, 32.0f / 45};
 };
 
 /// Bᵀ
@@ -239,14 +243,14 @@ struct FilterTransform {
   static constexpr int kIn = kTaps, kOut = kPoints;
   template <class V>
   static void apply(const V (&x)[kIn], V (&y)[kOut]) {
-    y[0] = Lagrange<kPoints>::zero * x[0];
+    y[0] = Lagrange<kPoints>::kZero * x[0];
 #pragma GCC unroll 3
     for (int pair = 0; pair < kPoints / 2 - 1; ++pair) {
       V even = x[0], odd = kPowers[pair][1] * x[1];
-#pragma GCC unroll 6
+#pragma GCC unroll 5
       for (int j = 2; j < kTaps; ++j) (j % 2 == 0 ? even : odd) += kPowers[pair][j] * x[j];
-      y[2 * pair + 1] = Lagrange<kPoints>::pair[pair] * (even + odd);
-      y[2 * pair + 2] = Lagrange<kPoints>::pair[pair] * (even - odd);
+      y[2 * pair + 1] = Lagrange<kPoints>::kPairs[pair] * (even + odd);
+      y[2 * pair + 2] = Lagrange<kPoints>::kPairs[pair] * (even - odd);
     }
     y[kPoints - 1] = x[kTaps - 1];
   }
@@ -264,7 +268,7 @@ struct OutputTransform {
       sum[pair] = x[2 * pair + 1] + x[2 * pair + 2];
       difference[pair] = x[2 * pair + 1] - x[2 * pair + 2];
     }
-#pragma GCC unroll 6
+#pragma GCC unroll 5
     for (int j = 0; j < kOutputs; ++j) {
       y[j] = j == 0 ? x[0] + sum[0] : j % 2 == 0 ? sum[0] : difference[0];
 #pragma GCC unroll 3
@@ -365,7 +369,7 @@ constexpr WinogradTransforms make_transforms() {
   constexpr int kPoints = kOutputs + kTaps - 1;  // on each axis
   return {.outputs = kOutputs,
           .taps = kTaps,
-          .points = kPoints * kPoints,
+          .side = kPoints,
           .patch = to_points<kWidth, PatchTransform<kPoints>>,
           .filter = to_points<kWidth, FilterTransform<kPoints, kTaps>>,
           .gradient = to_points<kWidth, FilterTransform<kPoints, kOutputs>>,
