@@ -52,10 +52,11 @@ inline PointGrid point_grid(const Tensor& x) {
   return {last ? x.size(0) : x.size(0) * x.size(1), x.size(2), x.size(3), last ? x.size(1) : 1};
 }
 
-/// Calls body(plane, row) for every row of every plane, vectorised and on all threads.
+/// Calls body(plane, row) for every row of every plane, vectorised and on all threads. A row takes about as long as to
+/// write `elements` elements.
 template <class Body>
-void for_each_grid_row(const PointGrid& grid, Body body) {
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 4 * grid.w * grid.width));
+void for_each_grid_row(const PointGrid& grid, int64_t elements, Body body) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, elements));
   parallel_vectorized(grid.planes * grid.h, grain, [=](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) body(i / grid.h, i % grid.h);
   });
@@ -112,7 +113,7 @@ bool windows_are_apart(const PoolGeometry& geometry, const PointGrid& in, const 
 template <class T, class Width, class Gradient>
 void write_by_windows(const PoolGeometry& geometry, const PointGrid& in, const PointGrid& out, Width strip, T* to,
                       Gradient gradient) {
-  for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+  for_each_grid_row(out, in.h / out.h * in.w * in.width, [=](int64_t plane, int64_t i) {
     const Extent2 window = geometry.window, stride = geometry.stride;
     const int64_t top = i * stride.h, bottom = i + 1 < out.h ? top + stride.h : in.h;
     for (int64_t row = top; row < bottom; ++row) {
@@ -187,7 +188,7 @@ void average_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y) {
     const PointGrid in = point_grid(x), out = point_grid(y);
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+    for_each_grid_row(out, 4 * out.w * out.width, [=](int64_t plane, int64_t i) {
       const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
       for (int64_t j = 0; j < out.w; ++j) {
         const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
@@ -229,7 +230,7 @@ void average_pool2d_backward(const Tensor& dy, const PoolGeometry& geometry, Ten
       });
       return;
     }
-    for_each_grid_row(in, [=](int64_t plane, int64_t h) {
+    for_each_grid_row(in, 4 * in.w * in.width, [=](int64_t plane, int64_t h) {
       const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
       CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
       for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
@@ -298,7 +299,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
     const T* from = x.data<T>();
     T* to = y.data<T>();
     visit_strips(where, out.width, [&]<class P, class Width>(P* place, Width strip) {
-      for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+      for_each_grid_row(out, 4 * out.w * out.width, [=](int64_t plane, int64_t i) {
         const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
         for (int64_t j = 0; j < out.w; ++j) {
           const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
@@ -356,7 +357,7 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
           const float d = load(from + i);  // before the choice, so that it is one plain load
           return static_cast<int32_t>(place[i]) == here ? d : 0.0f;
         });
-      for_each_grid_row(in, [=](int64_t plane, int64_t h) {
+      for_each_grid_row(in, 4 * in.w * in.width, [=](int64_t plane, int64_t h) {
         const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
         CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
         for (int64_t w = 0; w < in.w; ++w, columns.advance()) {

@@ -39,6 +39,8 @@ const PoolCase kPoolingCases[] = {
     {"windows of 304 elements", {2, 9, 20, 40}, {.window = {16, 19}, .stride = {3, 19}, .padding = {8, 0}}},
     {"a window of 300 elements that tiles", {1, 2, 2, 600}, {.window = {1, 300}, .stride = {1, 300}}},
     {"strides that skip", {1, 3, 9, 9}, {.window = 2, .stride = 4}},
+    {"strides that skip, ceil, 9 channels", {2, 9, 8, 11}, {.window = 2, .stride = {3, 5}, .ceil_mode = true}},
+    {"strides that skip, 9 channels", {2, 9, 8, 12}, {.window = 2, .stride = {3, 5}}},
     {"uneven strides that skip, 18 channels", {2, 18, 10, 9}, {.window = {1, 2}, .stride = {3, 4}}},
     {"one element", {1, 1, 1, 1}, {.window = 1, .stride = 1}},
     {"no images", {0, 8, 6, 6}, {.window = 3}},
