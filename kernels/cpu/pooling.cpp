@@ -61,6 +61,11 @@ void for_each_grid_row(const PointGrid& grid, int64_t elements, Body body) {
     for (int64_t i = first; i < last; ++i) body(i / grid.h, i % grid.h);
   });
 }
+/// The same for rows whose elements take a small window each.
+template <class Body>
+void for_each_grid_row(const PointGrid& grid, Body body) {
+  for_each_grid_row(grid, 4 * grid.w * grid.width, body);
+}
 
 using kernels::Extent2;
 using kernels::PoolGeometry;
@@ -188,7 +193,7 @@ void average_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y) {
     const PointGrid in = point_grid(x), out = point_grid(y);
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    for_each_grid_row(out, 4 * out.w * out.width, [=](int64_t plane, int64_t i) {
+    for_each_grid_row(out, [=](int64_t plane, int64_t i) {
       const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
       for (int64_t j = 0; j < out.w; ++j) {
         const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
@@ -230,7 +235,7 @@ void average_pool2d_backward(const Tensor& dy, const PoolGeometry& geometry, Ten
       });
       return;
     }
-    for_each_grid_row(in, 4 * in.w * in.width, [=](int64_t plane, int64_t h) {
+    for_each_grid_row(in, [=](int64_t plane, int64_t h) {
       const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
       CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
       for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
@@ -299,7 +304,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
     const T* from = x.data<T>();
     T* to = y.data<T>();
     visit_strips(where, out.width, [&]<class P, class Width>(P* place, Width strip) {
-      for_each_grid_row(out, 4 * out.w * out.width, [=](int64_t plane, int64_t i) {
+      for_each_grid_row(out, [=](int64_t plane, int64_t i) {
         const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
         for (int64_t j = 0; j < out.w; ++j) {
           const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
@@ -357,7 +362,7 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
           const float d = load(from + i);  // before the choice, so that it is one plain load
           return static_cast<int32_t>(place[i]) == here ? d : 0.0f;
         });
-      for_each_grid_row(in, 4 * in.w * in.width, [=](int64_t plane, int64_t h) {
+      for_each_grid_row(in, [=](int64_t plane, int64_t h) {
         const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
         CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
         for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
