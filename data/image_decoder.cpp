@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <string_view>
 
 #include "tern/core/error.h"
@@ -178,10 +179,12 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
   int width = 0, height = 0, found = 0;
   const bool known = stbi_info_from_memory(file.data(), size, &width, &height, &found) != 0;
   check_decoded(known, known ? "" : stbi_failure_reason());
-  check_extent(text, name, format->pixels_per_byte, width, height);
-  const auto columns = static_cast<size_t>(width), rows = static_cast<size_t>(height);
+  const bool is_bmp = format->begin == "BM";
+  const int64_t lines = is_bmp ? std::abs(int64_t{height}) : height;  // negative: a BMP whose first row is at the top
+  check_extent(text, name, format->pixels_per_byte, width, lines);
+  const auto columns = static_cast<size_t>(width), rows = static_cast<size_t>(lines);
   if (format->begin == "GIF8") check_gif(text, name);
-  if (format->begin == "BM") check_bmp(text, name, columns, rows);
+  if (is_bmp) check_bmp(text, name, columns, rows);
   if (format->begin.starts_with('P')) check_pnm(text, name, columns, rows);
   // Always ask for one channel more (alpha), even if it is unused: stb_image vectorizes colour only for four channels.
   const int pixel_bytes = channels + 1;

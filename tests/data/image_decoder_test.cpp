@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "tern/core/error.h"
 #include "tern/data/tar.h"
@@ -124,6 +125,22 @@ TEST(ImageDecoder, RefusesAFormatWithoutChecksThatLacksItsLastByte) {
   EXPECT_EQ(decode(kGif, 3).values, (std::vector<uint8_t>{5, 6, 7}));
   for (size_t size = 25; size < kGif.size(); ++size)
     EXPECT_EQ(message(kGif.substr(0, size)), join({"x: truncated: no end of the image (3B) in ", size, " bytes"}));
+}
+
+TEST(ImageDecoder, ReadsABmpWhoseFirstRowIsAtTheTop) {
+  const Image picture = test_picture(8, 3);
+  std::string bmp = bmp_bytes(picture);
+  const int32_t height = -3;
+  std::memcpy(bmp.data() + 22, &height, sizeof height);
+  Image flipped = decode(bmp, 3);
+  ASSERT_EQ(flipped.height, 3);
+  std::swap_ranges(flipped.values.begin(), flipped.values.begin() + 24, flipped.values.begin() + 48);
+  EXPECT_EQ(flipped.values, picture.values);
+  EXPECT_EQ(message(bmp.substr(0, bmp.size() - 1)),
+            "x: truncated: the pixels at offset 54 take 72 bytes, the file has 71 there");
+  const int32_t least = INT32_MIN;
+  std::memcpy(bmp.data() + 22, &least, sizeof least);
+  EXPECT_EQ(message(bmp), "x: declares 8x2147483648 pixels, expected 1 to 134217728");
 }
 
 TEST(ImageDecoder, ReadsOrRefusesFlippedBits) {
