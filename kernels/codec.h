@@ -6,9 +6,9 @@
 #include "tern/kernels/kernel.h"
 
 // The loops of the gradient codecs: statistics, stochastic rounding to a few levels (TernGrad eq. 1-3 with one level,
-// QSGD eq. 4), and decoding. Every target gives the same bits. One call handles all gradients of a message. Gradients
-// are f32, row-major. A bucket is `bucket` consecutive elements, and the last one may be short. If `bucket` is 0, the
-// whole tensor is one bucket.
+// QSGD eq. 4), and decoding. Every target gives the same bits, unless a value is NaN. One call handles all gradients of
+// a message. Gradients are f32, row-major. A bucket is `bucket` consecutive elements, and the last one may be short. If
+// `bucket` is 0, the whole tensor is one bucket.
 
 namespace tern::kernels {
 

@@ -6,7 +6,8 @@
 #include "tern/kernels/kernel.h"
 
 // The loops of error feedback, which sends f·d for what a codec decodes to d, and keeps the rest of what it encoded.
-// One call handles all gradients of a message. Gradients are f32, row-major. Every target gives the same bits.
+// One call handles all gradients of a message. Gradients are f32, row-major. Every target gives the same bits, unless a
+// value is NaN.
 
 namespace tern::kernels {
 

@@ -15,7 +15,8 @@
 // Buckets have 4096 elements. A shorter last bucket is padded with zeros to the next power of two. The code of a tensor
 // is the 64-bit seed of the signs; then for each bucket S/√d (f32); then for each bucket its codes, as one plane of
 // bits after the other: the signs, then the index of the level, the highest bit first. Little-endian, and the lowest
-// bit of a byte is the first element's. Gradients are f32, row-major. Every target gives the same bits.
+// bit of a byte is the first element's. Gradients are f32, row-major. Every target gives the same bits, unless a value
+// is NaN.
 
 namespace tern::kernels {
 

@@ -8,7 +8,7 @@
 // The code of 1-bit SGD (Seide et al., 2014): the sign of each element, and for each row of `width` elements the mean
 // of its negative elements and the mean of the others. The code of a tensor is these pairs of f32, then the signs,
 // eight per byte, the first in the lowest bit. One call handles all gradients of a message. Gradients are f32,
-// row-major. Every target gives the same bits.
+// row-major. Every target gives the same bits, unless a value is NaN.
 
 namespace tern::kernels {
 

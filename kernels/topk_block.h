@@ -12,7 +12,7 @@
 // coded, then the places of the kept elements in their blocks, then the values. Places rise within a block; each takes
 // as many bits as its block needs. A coded value takes 2 bits, otherwise it is f32, little-endian. Fields of bits
 // follow each other without gaps, the highest bit first; the places end with zeros up to a whole byte, and so do the
-// coded values. Gradients are f32, row-major. Every target gives the same bits.
+// coded values. Gradients are f32, row-major. Every target gives the same bits, unless a value is NaN.
 
 namespace tern::kernels {
 

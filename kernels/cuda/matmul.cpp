@@ -142,15 +142,17 @@ const std::optional<cublasLtMatmulAlgo_t>& choose(const char* operation, Blas& b
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(blas.handle, &layouts.product, &layouts.first, &layouts.second, &layouts.result,
                                      &layouts.result, &preference, 1, &found, &count);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, operation);
+  const bool has_epilogue = problem.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED && (status != CUBLAS_STATUS_INVALID_VALUE || !has_epilogue))
+    check_cublas(status, operation);
   blas.chosen.push_back({problem, {}});
-  if (count == 1) blas.chosen.back().algorithm = found.algo;
+  if (count == 1 && found.state == CUBLAS_STATUS_SUCCESS) blas.chosen.back().algorithm = found.algo;
   return blas.chosen.back().algorithm;
 }
 
 /// Runs a product on cuBLASLt, summed in f32. a and b have the same dtype, f32 (tf32 if the device's LibraryRules allow
-/// it) or bf16. y has that dtype or f32. With a bias, k must be above 0. Returns false if the sums of rows are wanted,
-/// and cuBLASLt has no algorithm that stores them; then y is not computed. Throws an error that names `operation`.
+/// it) or bf16. y has that dtype or f32. With a bias, k must be above 0. Returns false if cuBLASLt has no algorithm
+/// that also does the work for the vector; then y is not computed. Throws an error that names `operation`.
 bool multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y,
               const Beside& beside = {}) {
   check(a.dtype() == b.dtype() && (a.dtype() == DType::f32 || a.dtype() == DType::bf16), operation, ": elements are ",
@@ -178,7 +180,7 @@ bool multiply(const char* operation, const Product& product, const Tensor& a, co
   const std::lock_guard lock(blas.mutex);
   if (blas.handle == nullptr) check_cublas(cublasLtCreate(&blas.handle), operation);
   const auto& algorithm = choose(operation, blas, problem, layouts);
-  if (!algorithm && sums_rows) return false;
+  if (!algorithm && beside.vector.defined()) return false;
   check(algorithm.has_value(), operation, ": cuBLASLt has no algorithm for ", product.m, "x", product.k, " by ",
         product.k, "x", product.n, " of ", problem.read);
   const Tensor workspace = Tensor::empty({kWorkspaceBytes}, {.dtype = DType::u8, .device = y.device()});
@@ -221,9 +223,11 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Ten
         x.shape(), " and ", w.shape());
   // cuBLASLt can add a bias of y's dtype. Its relu is not used: its documentation does not say whether NaN passes it.
   const bool apart = relu || x.size(1) == 0 || (bias.defined() && (bias.dtype() != y.dtype() || !fits_epilogue(bias)));
-  multiply("linear", {.m = x.size(0), .n = w.size(0), .k = x.size(1), .transpose_b = true}, x, weights_as(w, x.dtype()),
-           y, {.vector = apart ? Tensor() : bias});
-  if (apart) add_bias("linear", bias, relu, y);
+  const Product product{.m = x.size(0), .n = w.size(0), .k = x.size(1), .transpose_b = true};
+  const Tensor weights = weights_as(w, x.dtype());
+  if (!apart && multiply("linear", product, x, weights, y, {.vector = bias})) return;
+  multiply("linear", product, x, weights, y);
+  add_bias("linear", bias, relu, y);
 }
 
 void linear_backward_data(const Tensor& dy, const Tensor& w, Tensor& dx) {

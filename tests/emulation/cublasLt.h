@@ -66,6 +66,7 @@ struct cublasLtMatmulAlgo_t {
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
+  cublasStatus_t state;
 };
 
 const char* cublasLtGetStatusName(cublasStatus_t status);
@@ -82,8 +83,8 @@ cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreferenceOpaque_t* pr
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreferenceOpaque_t* preference,
                                                     cublasLtMatmulPreferenceAttributes_t name, const void* value,
                                                     size_t bytes);
-/// There is none for BGRADB if TERN_EMULATED_LACK is "bgradb". The fastest algorithm comes first. If the preference
-/// allows it, this one splits sums and adds their parts in the result's type.
+/// None works with an epilogue if TERN_EMULATED_LACK is "epilogues". The fastest algorithm comes first. If the
+/// preference allows it, this one splits sums and adds their parts in the result's type.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDescOpaque_t* product,
                                               cublasLtMatrixLayoutOpaque_t* a, cublasLtMatrixLayoutOpaque_t* b,
                                               cublasLtMatrixLayoutOpaque_t* c, cublasLtMatrixLayoutOpaque_t* d,

@@ -25,30 +25,32 @@
 #include "tern/trainer/application.h"
 
 // Compares the rate of kernels that move memory with a copy on the same device. The rate is the bytes that a kernel
-// must read and write over its time. It is divided by the rate of a device-to-device copy. The rounds of all rows are
-// interleaved. usage: bandwidth kernels|codecs
+// must read and write over its time. It is divided by the rate of a device-to-device copy. The rounds of a table's rows
+// are interleaved. usage: bandwidth kernels|codecs
 
 namespace tern {
 namespace {
 
 constexpr Device kCuda{DeviceType::cuda, 0};
-constexpr int kRounds = 7, kRuns = 20;
+constexpr int kRounds = 7, kMostRuns = 20;
+constexpr double kRoundSeconds = 0.01;
 
 struct Row {
   const char* name;
   double bytes;
   std::function<void()> run;
+  int runs = kMostRuns;  ///< of a round
   std::vector<double> seconds = {};
 };
 
-double time_of(const std::function<void()>& run) {
+/// The mean of `runs` runs, in seconds.
+double time_of(const std::function<void()>& run, int runs) {
   DeviceBackend& backend = device_backend(kCuda);
-  run();
   backend.synchronize();
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < kRuns; ++i) run();
+  for (int i = 0; i < runs; ++i) run();
   backend.synchronize();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kRuns;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / runs;
 }
 
 /// Values that differ, because zeros can move faster.
@@ -89,7 +91,7 @@ Tensor messages_of(const Tensor& one) {
   return all;
 }
 
-void add_encoder_rows(const Tensor& g, std::vector<Row>& rows) {
+void add_encoder_rows(const Tensor& g, const Tensor& /*sum*/, std::vector<Row>& rows) {
   using namespace kernels;
   const auto size = static_cast<double>(g.bytes());
   for (const auto& [name, bucket] : {std::pair{"gradient_statistics", 0}, {"gradient_statistics, 512", 512}}) {
@@ -165,13 +167,12 @@ void add_parts_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows) 
   }
 }
 
-std::vector<Row> codec_rows() {
+using AddRows = void (*)(const Tensor& g, const Tensor& sum, std::vector<Row>& rows);
+
+std::vector<Row> codec_rows(AddRows add) {
   const Tensor g = noise({kNumel}), sum = Tensor::zeros({kNumel}, {.device = kCuda});
   std::vector<Row> rows = {{"copy", 2 * static_cast<double>(g.bytes()), [=, o = sum]() mutable { o.copy_from(g); }}};
-  add_encoder_rows(g, rows);
-  add_message_rows(g, sum, rows);
-  add_parts_rows(g, sum, rows);
-  add_short_float_rows(g, sum, rows);
+  add(g, sum, rows);
   return rows;
 }
 
@@ -232,10 +233,15 @@ std::vector<Row> kernel_rows(DType dtype) {
   return rows;
 }
 
-/// Prints each row's median time and rate. The first row is the copy.
-void print_table(const std::string& title, std::vector<Row> rows) {
+/// Prints each row's median time and rate. The first row is the copy. If a row fails, prints why, and returns false.
+bool print_table(const std::string& title, const std::function<std::vector<Row>()>& make_rows) try {
+  std::vector<Row> rows = make_rows();
+  for (Row& row : rows) {
+    row.run();  // the first run is slower
+    row.runs = std::clamp(static_cast<int>(kRoundSeconds / time_of(row.run, 1)), 1, kMostRuns);
+  }
   for (int round = 0; round < kRounds; ++round)
-    for (Row& row : rows) row.seconds.push_back(time_of(row.run));
+    for (Row& row : rows) row.seconds.push_back(time_of(row.run, row.runs));
   fmt::print("{:<32} {:>10} {:>10} {:>8}\n", title, "ms", "GB/s", "of copy");
   double copy = 0;
   for (Row& row : rows) {
@@ -244,6 +250,27 @@ void print_table(const std::string& title, std::vector<Row> rows) {
     if (copy == 0) copy = rate;
     fmt::print("{:<32} {:>10.3f} {:>10.1f} {:>8.2f}\n", row.name, 1e3 * median, 1e-9 * rate, rate / copy);
   }
+  return true;
+} catch (const Error& error) {
+  fmt::print("# {}: failed: {}\n", title, error.what());
+  return false;
+}
+
+bool print_codecs() {
+  bool ran = true;
+  const std::pair<const char*, AddRows> tables[] = {{"encoders, 100 million f32", add_encoder_rows},
+                                                    {"messages, 100 million f32", add_message_rows},
+                                                    {"short floats, 100 million f32", add_short_float_rows},
+                                                    {"varying sizes, 100 million f32", add_parts_rows}};
+  for (const auto& [title, add] : tables) ran = print_table(title, [add = add] { return codec_rows(add); }) && ran;
+  return ran;
+}
+
+bool print_kernels() {
+  bool ran = true;
+  for (const DType dtype : {DType::f32, DType::bf16})
+    ran = print_table(to_string(dtype), [dtype] { return kernel_rows(dtype); }) && ran;
+  return ran;
 }
 
 }  // namespace
@@ -255,10 +282,6 @@ int main(int argc, char** argv) {
     const std::string which = argc == 2 ? argv[1] : "";
     tern::check_input(which == "kernels" || which == "codecs", "found '", which, "', expected kernels or codecs");
     fmt::print("# {}\n", tern::device_backend(tern::kCuda).name());
-    if (which == "codecs") tern::print_table("codecs, 100 million f32", tern::codec_rows());
-    if (which == "kernels")
-      for (const tern::DType dtype : {tern::DType::f32, tern::DType::bf16})
-        tern::print_table(to_string(dtype), tern::kernel_rows(dtype));
-    return 0;
+    return (which == "codecs" ? tern::print_codecs() : tern::print_kernels()) ? 0 : 1;
   });
 }

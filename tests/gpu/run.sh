@@ -79,8 +79,8 @@ make_pack() {
   [ "$bytes" -le $((56 << 20)) ]
 }
 
-# Prints the folders with NVIDIA's libraries for CUDA $1: those of the toolkit, and those of pip's wheels unless they
-# are for another CUDA.
+# Prints the folders with NVIDIA's libraries for CUDA $1: those of the toolkit, those of pip's wheels unless they are for
+# another CUDA, and the one in which containers have the driver's.
 nvidia_folders() {
   python3 - "$1" 2>/dev/null <<'END'
 import glob, os, sys
@@ -90,7 +90,7 @@ for path in sys.path:
         if not wheels or any(f"_cu{sys.argv[1]}-" in wheel for wheel in wheels):
             print(folder)
 END
-  ls -d /usr/local/cuda/lib64 2>/dev/null
+  ls -d /usr/local/cuda/lib64 /usr/local/nvidia/lib64 2>/dev/null
 }
 
 # Sets `libraries` to the folders that the packed programs need. If some libraries are missing, prints a sentence on
@@ -98,7 +98,7 @@ END
 find_libraries() {
   local program=$pack/tests/kernels_test cuda missing wheels
   cuda=$(ldd "$program" 2>/dev/null | sed -n 's/.*libcublasLt\.so\.\([0-9]*\) .*/\1/p')
-  libraries=$pack/lib:$(nvidia_folders "$cuda" | paste -sd:)
+  libraries=$pack/lib:$(nvidia_folders "$cuda" | paste -sd:)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   missing=$(LD_LIBRARY_PATH=$libraries ldd "$program" 2>&1 | awk '/not found/ { print $1 }' | sort -u | paste -sd' ')
   [ -n "$missing" ] || return 0
   wheels=$(python3 -c 'from importlib.metadata import distributions as all
@@ -201,6 +201,8 @@ while read -r name limit needs _; do
   [ -z "$name" ] || run_part "$name" "$limit" "$needs"
 done <<<"$chosen"
 
+# Once more, because some terminals keep only the end.
+[ ! -s "$files/beside.txt" ] || { printf '\n== beside\n' && cat "$files/beside.txt"; }
 printf '\n== summary\n'
 cat "$out/summary.txt"
 if [ -n "$no_gpu" ]; then

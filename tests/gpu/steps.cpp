@@ -131,19 +131,25 @@ StepTime time_steps(const StepCase& step, const std::array<Batch, 2>& batches, D
   return {milliseconds, graph.launches()};
 }
 
-void print_steps(const StepCase& step) {
+/// Prints a row for each precision and way. A way that fails gets a line that says why, and false is returned.
+bool print_steps(const StepCase& step) {
   const Tensor images = random_images(step);
+  bool ran = true;
   for (const auto& [precision, dtype] : kPrecisions) {
     kernels::set_library_rules(kCuda, {.tf32 = precision == "tf32"});
     const int64_t multiple = image_channel_multiple(*step.make(), dtype);
     const std::array batches{fed(step, images, dtype, multiple), fed(step, images, dtype, multiple)};
-    for (const auto& [way, as_graph] : {std::pair{"tern-graph", true}, std::pair{"tern-one-by-one", false}}) {
-      const StepTime time = time_steps(step, batches, dtype, as_graph);
-      fmt::print("{:<10} {:>5} {:<5} {:<15} {:>10.4f} {:>10.0f} {:>9}\n", step.name, step.batch, precision, way,
-                 time.milliseconds, 1e3 * static_cast<double>(step.batch) / time.milliseconds,
-                 as_graph ? std::to_string(time.launches) : "");
-    }
+    for (const auto& [way, as_graph] : {std::pair{"tern-graph", true}, std::pair{"tern-one-by-one", false}}) try {
+        const StepTime time = time_steps(step, batches, dtype, as_graph);
+        fmt::print("{:<10} {:>5} {:<5} {:<15} {:>10.4f} {:>10.0f} {:>9}\n", step.name, step.batch, precision, way,
+                   time.milliseconds, 1e3 * static_cast<double>(step.batch) / time.milliseconds,
+                   as_graph ? std::to_string(time.launches) : "");
+      } catch (const Error& error) {
+        fmt::print("# {} {} {}: failed: {}\n", step.name, precision, way, error.what());
+        ran = false;
+      }
   }
+  return ran;
 }
 
 std::vector<const StepCase*> cases_named(std::span<char* const> names) {
@@ -165,7 +171,8 @@ int main(int argc, char** argv) {
     fmt::print("# {}\n", tern::device_backend(tern::kCuda).name());
     fmt::print("# {:<8} {:>5} {:<5} {:<15} {:>10} {:>10} {:>9}\n", "network", "batch", "math", "way", "ms", "images/s",
                "launches");
-    for (const tern::StepCase* step : cases) tern::print_steps(*step);
-    return 0;
+    bool ran = true;
+    for (const tern::StepCase* step : cases) ran = tern::print_steps(*step) && ran;
+    return ran ? 0 : 1;
   });
 }

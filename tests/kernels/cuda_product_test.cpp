@@ -25,15 +25,19 @@ TEST(CudaProduct, SumsInF32WhateverTheResultIs) {
   expect_values(y.to(DType::f64), {1}, 0);
 }
 
-TEST(CudaProduct, AddsUpTheGradientOfTheBiasIfTheLibraryCannot) {
+TEST(CudaProduct, AddsTheBiasAndAddsUpItsGradientIfTheLibraryCannot) {
   if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
   const Device device{DeviceType::cuda, 0};
   const auto dy = Tensor::from<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}).to(device);
   const auto x = Tensor::from<float>({2, 2}, std::vector<float>{1, 0, 2, 1}).to(device);
   Tensor dw = Tensor::empty({3, 2}, {.device = device}), db = Tensor::empty({3}, {.device = device});
-  setenv("TERN_EMULATED_LACK", "bgradb", 1);
+  Tensor y = Tensor::empty({2, 1}, {.device = device});
+  setenv("TERN_EMULATED_LACK", "epilogues", 1);
+  const auto w = Tensor::from<float>({1, 2}, std::vector<float>{1, 2}).to(device);
+  kernels::linear(x, w, Tensor::full({1}, 10).to(device), false, y);
   kernels::linear_backward_weights(dy, x, dw, db);
   unsetenv("TERN_EMULATED_LACK");
+  expect_values(y, {11, 14}, 0);
   expect_values(dw, {9, 4, 12, 5, 15, 6}, 0);
   expect_values(db, {5, 7, 9}, 0);
 }

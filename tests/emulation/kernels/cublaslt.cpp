@@ -135,14 +135,16 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreferenceOpaq
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDescOpaque_t* product, Layout*, Layout*,
                                               Layout*, Layout*, cublasLtMatmulPreferenceOpaque_t* preference, int,
                                               cublasLtMatmulHeuristicResult_t* found, int* count) {
-  if (product->epilogue == CUBLASLT_EPILOGUE_BGRADB && emulation::lacks("bgradb")) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *found = {.algo = {}, .state = CUBLAS_STATUS_NOT_SUPPORTED};
+  *count = 1;
+  if (product->epilogue != CUBLASLT_EPILOGUE_DEFAULT && emulation::lacks("epilogues")) return CUBLAS_STATUS_SUCCESS;
+  found->state = CUBLAS_STATUS_SUCCESS;
   cublasLtMatmulAlgo_t& algorithm = found->algo;
   algorithm.reduction = (preference->reduction_schemes & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE) != 0
                             ? CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE
                             : CUBLASLT_REDUCTION_SCHEME_NONE;
   std::ranges::copy(preference->alignment, algorithm.alignment);
   algorithm.bias_alignment = alignment_found(product->bias);
-  *count = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
 
