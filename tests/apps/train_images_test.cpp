@@ -39,8 +39,8 @@ class TrainImages : public testing::Test {
     std::filesystem::create_directories(path.parent_path());
     write_file(path, bytes);
   }
-  Outcome run(std::vector<std::string> more, const char* program = TERN_TRAIN_MLP) const {
-    std::vector<std::string> words = {program, "--data", "images", "--data-dir", place("data")};
+  Outcome run(std::vector<std::string> more, const char* program = "train_mlp") const {
+    std::vector<std::string> words = {built_program(program), "--data", "images", "--data-dir", place("data")};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
@@ -126,7 +126,7 @@ TEST_F(TrainImages, ResNetCropsWhatIsLargerThanImageNetsPictures) {
   const auto printed = [&](const char* side) {
     return run({"--stem", "imagenet", "--resize", side, "--batch-size", "2", "--eval-batch-size", "4", "--iterations",
                 "1", "--threads", "1", "--log", place("log")},
-               TERN_TRAIN_RESNET);
+               "train_resnet");
   };
   for (const char* side : {"226", "32"}) {
     const Outcome outcome = printed(side);
@@ -137,10 +137,10 @@ TEST_F(TrainImages, ResNetCropsWhatIsLargerThanImageNetsPictures) {
 
 TEST_F(TrainImages, AlexNetSquashesThemSlow) {
   const Outcome outcome =
-      run({"--batch-size", "2", "--iterations", "1", "--log", place("log"), "--quiet"}, TERN_TRAIN_ALEXNET);
+      run({"--batch-size", "2", "--iterations", "1", "--log", place("log"), "--quiet"}, "train_alexnet");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(log("start").at(0)["parameters"], 56'910'570 - 8 * 4097);
-  EXPECT_NE(run({"--print-config"}, TERN_TRAIN_ALEXNET).out.find("\nfit=\"squash\"\n"), std::string::npos);
+  EXPECT_NE(run({"--print-config"}, "train_alexnet").out.find("\nfit=\"squash\"\n"), std::string::npos);
 }
 
 TEST_F(TrainImages, VggTakesThemInEitherSizeSlow) {
@@ -154,7 +154,7 @@ TEST_F(TrainImages, VggTakesThemInEitherSizeSlow) {
     std::vector<std::string> flags = {"--batch-size", "2",          "--iterations", "2", "--threads", "1",
                                       "--log",        place("log"), "--quiet"};
     flags.insert(flags.end(), row.flags.begin(), row.flags.end());
-    const Outcome outcome = run(flags, TERN_TRAIN_VGG);
+    const Outcome outcome = run(flags, "train_vgg");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(log("start").at(0)["parameters"], row.parameters);
     EXPECT_EQ(log("step").size(), 2u);
@@ -166,7 +166,7 @@ TEST_F(TrainImages, GoogLeNetAndBnInceptionTakeRandomAreasOfThem) {
        {std::pair{"googlenet", 5'610'154 - 8 * 1025}, {"bn-inception", 10'270'474 - 8 * 1025}}) {
     const Outcome outcome = run({"--variant", variant, "--resize", "48", "--batch-size", "4", "--iterations", "2",
                                  "--threads", "1", "--log", place("log"), "--quiet"},
-                                TERN_TRAIN_GOOGLENET);
+                                "train_googlenet");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(log("start").at(0)["parameters"], parameters);
     EXPECT_EQ(log("step").size(), 2u);
@@ -182,7 +182,7 @@ TEST_F(TrainImages, SayWhatIsWrongWithThem) {
   };
   refused({"--resize", "0"}, "--resize: found 0, expected 1 or more");
   refused({"--resize", "5000"}, "--resize: found 5000, expected 4096 or fewer");
-  EXPECT_NE(run({"--resize", "20"}, TERN_TRAIN_ALEXNET).err.find("--resize: found 20, expected 224 or more, "),
+  EXPECT_NE(run({"--resize", "20"}, "train_alexnet").err.find("--resize: found 20, expected 224 or more, "),
             std::string::npos);
   refused({"--fit", "stretch"}, "--fit: found 'stretch', expected crop|squash");
   refused({"--cache", place("data/above/100.jpg")}, "--cache: ");
@@ -193,7 +193,7 @@ TEST_F(TrainImages, SayWhatIsWrongWithThem) {
   refused({}, "train.txt: line 3: " + place("data/below/none.png") + ": No such file or directory");
   write("train.txt", "above/100.jpg 0\nbelow/100.png 7\n");
   refused({}, "train.txt: line 2: found label 7, expected 0 to 1 for the 2 different labels of the list");
-  const Outcome alone = run_program({TERN_TRAIN_MLP, "--fit", "crop"});
+  const Outcome alone = run_program({built_program("train_mlp"), "--fit", "crop"});
   EXPECT_EQ(alone.code, 2);
   EXPECT_NE(alone.err.find("--fit would change nothing: it belongs to --data images"), std::string::npos) << alone.err;
 }

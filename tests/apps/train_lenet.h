@@ -46,7 +46,7 @@ class TrainLenet : public testing::Test {
     const bool sets_batch = std::ranges::count(more, "--local-batch-size") > 0;
     auto all = over({"--data", "mnist", "--data-dir", data_.string(), "--threads", "1", "--variant", "caffe"},
                     trains && !sets_batch ? over({"--batch-size", "16"}, more) : more);
-    all.insert(all.begin(), TERN_TRAIN_LENET);
+    all.insert(all.begin(), built_program("train_lenet"));
     return all;
   }
   /// The flags of `defaults`, each with a value, that `more` does not contain. Then all of `more`.

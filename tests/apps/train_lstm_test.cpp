@@ -18,7 +18,7 @@ class TrainLstm : public testing::Test {
   TrainLstm() { write(folder_.path() / "an4.tar.xz", xz(tar(an4_corpus()))); }
 
   Outcome run(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {TERN_TRAIN_LSTM,
+    std::vector<std::string> words = {built_program("train_lstm"),
                                       "--data-dir",
                                       folder_.path().string(),
                                       "--hidden",
@@ -98,7 +98,8 @@ TEST_F(TrainLstm, ResumesWithAnotherBeam) {
 
 TEST_F(TrainLstm, SaysWhatDoesNotFit) {
   const auto refused = [](const std::string& place, const std::vector<std::string>& more, const std::string& sentence) {
-    std::vector<std::string> words = {TERN_TRAIN_LSTM, "--data-dir", place, "--hidden", "16", "--batch-size", "2"};
+    std::vector<std::string> words = {
+        built_program("train_lstm"), "--data-dir", place, "--hidden", "16", "--batch-size", "2"};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = run_program(words);
     EXPECT_EQ(outcome.code, 2);

@@ -11,7 +11,7 @@ namespace {
 class TrainMlp : public testing::Test {
  protected:
   Outcome run(std::vector<std::string> words) const {
-    words.insert(words.begin(), TERN_TRAIN_MLP);
+    words.insert(words.begin(), built_program("train_mlp"));
     return run_program(words);
   }
   std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
@@ -47,7 +47,7 @@ TEST_F(TrainMlp, EndsWithASentenceIfItGetsNoThread) {
   for (const char* flags : {"--workers 64 --batch-size 64", "--loader-threads 64"}) {
     const Outcome outcome = run_program(
         {"/bin/sh", "-c",
-         std::string("ulimit -v 400000; exec ") + TERN_TRAIN_MLP + " --hidden 8 --threads 1 --iterations 2 " + flags});
+         "ulimit -v 400000; exec " + built_program("train_mlp") + " --hidden 8 --threads 1 --iterations 2 " + flags});
     EXPECT_EQ(outcome.code, 2) << flags << ": " << outcome.err;
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
   }
@@ -56,9 +56,9 @@ TEST_F(TrainMlp, EndsWithASentenceIfItGetsNoThread) {
 // The program computes the statistics before it writes the checkpoint. This takes longer than --grace, and a step takes
 // a small part of --grace, with sanitizers too.
 TEST_F(TrainMlp, WritesItsCheckpointAfterALongCalibration) {
-  Process job({TERN_TRAIN_MLP, "--workers", "2", "--transport", "socket", "--batch-size", "16", "--calibrate-batches",
-               "2500", "--grace", "1", "--checkpoint", place("run"), "--log", place("log"), "--quiet", "--threads",
-               "1"});
+  Process job({built_program("train_mlp"), "--workers", "2", "--transport", "socket", "--batch-size", "16",
+               "--calibrate-batches", "2500", "--grace", "1", "--checkpoint", place("run"), "--log", place("log"),
+               "--quiet", "--threads", "1"});
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (!std::filesystem::exists(place("log")) || read_file(place("log")).find("\"step\":3,") == std::string::npos) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
@@ -218,7 +218,8 @@ TEST_F(TrainMlp, GoesOnOnlyWithTheNetworkThatItBegan) {
   const Outcome other = with({"--hidden", "9", "--iterations", "3", "--resume"});
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("--hidden was 8 and is 9 now"), std::string::npos) << other.err;
-  const Outcome lenet = run_program({TERN_TRAIN_LENET, "--checkpoint", place("run"), "--iterations", "3", "--resume"});
+  const Outcome lenet =
+      run_program({built_program("train_lenet"), "--checkpoint", place("run"), "--iterations", "3", "--resume"});
   EXPECT_NE(lenet.err.find("application was train_mlp and is train_lenet now"), std::string::npos) << lenet.err;
   EXPECT_EQ(with({"--hidden", "8", "--iterations", "3", "--resume"}).code, 0);
 }

@@ -31,10 +31,22 @@ class TrainOnSpeech : public testing::Test {
     return std::filesystem::path(place("words")) / word / (speaker + "_nohash_" + std::to_string(take) + ".wav");
   }
   Outcome train(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {
-        TERN_TRAIN_MLP, "--data", "speech-commands", "--data-dir", place("words"), "--hidden", "8",
-        "--iterations", "20",     "--batch-size",    "8",          "--threads",    "1",        "--log",
-        place("log"),   "--quiet"};
+    std::vector<std::string> words = {built_program("train_mlp"),
+                                      "--data",
+                                      "speech-commands",
+                                      "--data-dir",
+                                      place("words"),
+                                      "--hidden",
+                                      "8",
+                                      "--iterations",
+                                      "20",
+                                      "--batch-size",
+                                      "8",
+                                      "--threads",
+                                      "1",
+                                      "--log",
+                                      place("log"),
+                                      "--quiet"};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
@@ -76,7 +88,7 @@ TEST_F(TrainOnSpeech, NamesADamagedArray) {
   write_file(folder + "/manifest.csv", "index,word,split\n0,up,train\n1,down,test\n");
   write_file(array, std::string("\x93NUMPY\x01\x00\x3f\x00", 10) +
                         "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 4096), }\n" + std::string(8191, 0));
-  const Outcome outcome = run_program({TERN_TRAIN_MLP, "--data", "speech-commands", "--data-dir", folder});
+  const Outcome outcome = run_program({built_program("train_mlp"), "--data", "speech-commands", "--data-dir", folder});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err,
             "train_mlp: " + array + ": at most 8191 bytes follow the header, expected 8192 for [2, 4096] of u8\n");

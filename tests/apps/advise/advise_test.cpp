@@ -15,7 +15,7 @@ namespace tern::advise {
 namespace {
 
 Outcome advise(std::vector<std::string> words) {
-  words.insert(words.begin(), TERN_ADVISE);
+  words.insert(words.begin(), built_program("advise"));
   return run_program(words);
 }
 

@@ -238,7 +238,7 @@ TEST(Postmortem, DrawsARowForEachRankAndStaysSmall) {
 class PostmortemOfLenet : public TrainLenet {
  protected:
   static Outcome postmortem(const std::vector<std::string>& more) {
-    std::vector<std::string> words = {TERN_ADVISE, "postmortem"};
+    std::vector<std::string> words = {built_program("advise"), "postmortem"};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/file_bytes.h"
+#include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern {
@@ -67,7 +68,7 @@ class StandInTrainers : public testing::Test {
  protected:
   StandInTrainers() {
     fs::create_directory(programs_);
-    fs::copy_file(TERN_REPRODUCE, programs_ / "reproduce");
+    fs::copy_file(built_program("reproduce"), programs_ / "reproduce");
     for (const char* program : {"train_lenet", "train_cifarnet", "train_alexnet", "train_googlenet"}) {
       write_file(programs_ / program, kTrainer);
       fs::permissions(programs_ / program, fs::perms::owner_all);

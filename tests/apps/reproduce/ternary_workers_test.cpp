@@ -44,7 +44,7 @@ TEST(TernaryWorkers, TakeTheStepsOfAsManyRanksSlow) {
   std::vector<std::string> flags = {"--iterations", "6", "--batch-size", "32", "--threads", "1"};
   const auto more = ternary_flags(2);
   flags.insert(flags.end(), more.begin(), more.end());
-  std::vector<std::string> program = {TERN_TRAIN_LENET, "--quiet", "--log", log};
+  std::vector<std::string> program = {built_program("train_lenet"), "--quiet", "--log", log};
   program.insert(program.end(), flags.begin(), flags.end());
   const Outcome outcome = run_program(program);
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -12,7 +12,7 @@ namespace {
 TEST(TernGradFigure5, WritesItsPageItsPlotsAndItsNumbers) {
   const TemporaryFolder folder;
   const auto out = folder.path() / "figure";
-  const Outcome outcome = run_program({TERN_REPRODUCE, "terngrad-fig5", "--out", out.string()});
+  const Outcome outcome = run_program({built_program("reproduce"), "terngrad-fig5", "--out", out.string()});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* plot : {"ethernet.svg", "infiniband.svg"})
     EXPECT_TRUE(read_file(out / plot).starts_with("<svg")) << plot;
@@ -37,7 +37,7 @@ TEST(TernGradFigure5, ComputesFromMeasuredSteps) {
              "alexnet      256 bf16  tern-one-by-one    50.0000       5120\n"
              "alexnet      256 bf16  tern-graph         40.0000       6400\n"
              "resnet18      64 bf16  tern-graph          5.0000      12800\n");
-  const Outcome outcome = run_program({TERN_REPRODUCE, "terngrad-fig5", "--steps", steps, "--out", out});
+  const Outcome outcome = run_program({built_program("reproduce"), "terngrad-fig5", "--steps", steps, "--out", out});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::string page = read_file(out + "/README.md"), numbers = read_file(out + "/throughput.csv");
   // One GPU: 256 images in 40 ms, in both clusters. GoogLeNet's step is the published one.
@@ -54,7 +54,7 @@ TEST(TernGradFigure5, NamesTheLineOfAFileOfStepsThatItCannotRead) {
   const auto steps = (folder.path() / "tern.rows").string(), out = (folder.path() / "figure").string();
   const auto refusal = [&](const std::string& text, const std::string& table = "terngrad-fig5") {
     write_file(steps, text);
-    const Outcome outcome = run_program({TERN_REPRODUCE, table, "--steps", steps, "--out", out});
+    const Outcome outcome = run_program({built_program("reproduce"), table, "--steps", steps, "--out", out});
     EXPECT_EQ(outcome.code, 2);
     return outcome.err;
   };
@@ -74,7 +74,7 @@ TEST(TernGradFigure5, NamesTheLineOfAFileOfStepsThatItCannotRead) {
 }
 
 TEST(TernGradFigure5, RefusesFlagsThatChangeNothing) {
-  const Outcome outcome = run_program({TERN_REPRODUCE, "terngrad-fig5", "--workers", "2,4"});
+  const Outcome outcome = run_program({built_program("reproduce"), "terngrad-fig5", "--workers", "2,4"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(
       outcome.err.find("terngrad-fig5 is computed: --data, --data-dir, --iterations, --seeds and --workers would"),

@@ -45,7 +45,7 @@ class Reproduce : public StandInTrainers {
 constexpr const char* kHung = "momentum-ternary-2-workers-700-steps-seed-1";
 
 TEST_F(Reproduce, ListsItsTables) {
-  const Outcome outcome = run_program({TERN_REPRODUCE, "list"});
+  const Outcome outcome = run_program({built_program("reproduce"), "list"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* text : {"terngrad-fig3\n", "TernGrad, Figure 3", "MNIST", "--quick", "terngrad-table3\n",
                            "TernGrad, Table 3: GoogLeNet", "--data shapes224", "qsgd-thm3.6\n", "ist-table2\n",
@@ -54,7 +54,7 @@ TEST_F(Reproduce, ListsItsTables) {
 }
 
 TEST_F(Reproduce, PrintsItsVersions) {
-  const Outcome outcome = run_program({TERN_REPRODUCE, "--version"});
+  const Outcome outcome = run_program({built_program("reproduce"), "--version"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.out.starts_with("reproduce: tern ")) << outcome.out;
 }
@@ -83,7 +83,7 @@ TEST_F(Reproduce, RefusesWhatCannotBe) {
       {{"qsgd-fig1", "--device", "cuda:2"}, "--device: found cuda:2, expected cpu: qsgd-fig1 computes in this process"},
   };
   for (const auto& [flags, sentence] : rows) {
-    const Outcome outcome = run_program(words({TERN_REPRODUCE}, flags));
+    const Outcome outcome = run_program(words({built_program("reproduce")}, flags));
     EXPECT_EQ(outcome.code, 2);
     EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
   }
@@ -92,7 +92,7 @@ TEST_F(Reproduce, RefusesWhatCannotBe) {
 TEST_F(Reproduce, RefusesALauncher) {
   const Outcome outcome =
       run_program({"/usr/bin/env", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_PORT=29511",
-                   TERN_REPRODUCE, "terngrad-fig3", "--data", "digits", "--out", results_});
+                   built_program("reproduce"), "terngrad-fig3", "--data", "digits", "--out", results_});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("environment: found rank 1 of 2 from torchrun (RANK, WORLD_SIZE), expected none, because "
                              "reproduce starts all ranks of its runs itself"),
@@ -147,7 +147,7 @@ TEST_F(Reproduce, GoesOnFromKeptResultsWithoutTheirRuns) {
   EXPECT_EQ(lines_of(first / "runs.csv"), lines_of(second / "runs.csv"));
   EXPECT_TRUE(fs::exists(kept / "vanilla-ternary-4-workers-700-steps-seed-1.json"));
   const auto page = lines_of(second / "README.md");
-  EXPECT_EQ(containing(page, "; an unknown processor. Every run"), 1) << "the kept logs name none";
+  EXPECT_EQ(containing(page, "; an unknown processor, without evaluations. Every run"), 1) << "the kept logs name none";
   EXPECT_EQ(containing(page, "; `runs/` has the logs of those that ran here."), 1);
 }
 
@@ -265,7 +265,8 @@ TEST_F(Reproduce, RefusesAFolderThatIsNotItsOwn) {
   wait_until_it_hangs();
   const Outcome second = run_program(table());
   EXPECT_EQ(second.code, 2);
-  EXPECT_NE(second.err.find("another reproduce is at work there"), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find(" is in use by another reproduce, expected a folder that is free"), std::string::npos)
+      << second.err;
   process.send(SIGINT);
   process.wait();
 
@@ -278,7 +279,7 @@ TEST_F(Reproduce, RefusesAFolderThatIsNotItsOwn) {
 
 TEST_F(Reproduce, OverwritesNothingOfOthers) {
   const auto figure = [](const std::string& name, const fs::path& folder) {
-    return run_program({TERN_REPRODUCE, name, "--out", folder});
+    return run_program({built_program("reproduce"), name, "--out", folder});
   };
   const fs::path own = programs_ / "own", folder = programs_ / "folder";
   fs::create_directories(own);
@@ -302,14 +303,15 @@ TEST_F(Reproduce, GoesOnWithoutAReader) {
   out.close_read_end();
   err.close_read_end();
   const fs::path folder = programs_ / "folder";
-  Process program({TERN_REPRODUCE, "terngrad-fig5", "--out", folder}, {.out = out.write_end(), .err = err.write_end()});
+  Process program({built_program("reproduce"), "terngrad-fig5", "--out", folder},
+                  {.out = out.write_end(), .err = err.write_end()});
   EXPECT_EQ(program.wait().code, 0);
   EXPECT_TRUE(fs::exists(folder / "README.md"));
 }
 
 TEST_F(Reproduce, TrainsBesideTheRealProgramSlow) {
-  const Outcome outcome = run_program({TERN_REPRODUCE, "terngrad-fig3", "--data", "digits", "--out", results_,
-                                       "--workers", "2", "--seeds", "1", "--iterations", "20"});
+  const Outcome outcome = run_program({built_program("reproduce"), "terngrad-fig3", "--data", "digits", "--out",
+                                       results_, "--workers", "2", "--seeds", "1", "--iterations", "20"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(std::distance(fs::directory_iterator(results_ / "runs"), {}), 4);
   expect_csv_of_logs();

@@ -164,12 +164,13 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
 
 // The configuration file has all flags, with their defaults.
 TEST_F(TrainLenetBadInput, AFlagOfAnotherVariantOfTheNetwork) {
-  const Outcome refused = run_program({TERN_TRAIN_ALEXNET, "--towers", "one", "--norm-momentum", "0.1"});
+  const Outcome refused = run_program({built_program("train_alexnet"), "--towers", "one", "--norm-momentum", "0.1"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_EQ(refused.err, "train_alexnet: --norm-momentum would change nothing: --towers one has no batch norm\n");
-  const Outcome printed = run_program({TERN_TRAIN_ALEXNET, "--towers", "one", "--print-config"});
+  const Outcome printed = run_program({built_program("train_alexnet"), "--towers", "one", "--print-config"});
   write_file(place("run.ini"), printed.out);
-  EXPECT_EQ(run_program({TERN_TRAIN_ALEXNET, "--config", place("run.ini"), "--print-config"}).out, printed.out);
+  EXPECT_EQ(run_program({built_program("train_alexnet"), "--config", place("run.ini"), "--print-config"}).out,
+            printed.out);
 }
 
 TEST_F(TrainLenetBadInput, ConfigurationFiles) {

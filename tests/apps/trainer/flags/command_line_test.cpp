@@ -13,10 +13,10 @@ TEST_F(TrainLenet, PrintedConfigurationReadsBack) {
   const Outcome printed = run(printing);
   ASSERT_EQ(printed.code, 0) << printed.err;
   write_file(place("config"), printed.out);
-  const Outcome again = run_program({TERN_TRAIN_LENET, "--config", place("config"), "--print-config"});
+  const Outcome again = run_program({built_program("train_lenet"), "--config", place("config"), "--print-config"});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(again.out, printed.out);
-  ASSERT_EQ(run_program({TERN_TRAIN_LENET, "--config", place("config")}).code, 0);
+  ASSERT_EQ(run_program({built_program("train_lenet"), "--config", place("config")}).code, 0);
   const auto from_file = losses(place("log with spaces"));
   EXPECT_EQ(from_file.size(), 7);
   ASSERT_EQ(run(flags).code, 0);
@@ -31,10 +31,12 @@ TEST_F(TrainLenet, PrintedPathsReadBackWhateverTheyHold) {
     const Outcome printed = run({"--log", path, "--print-config"});
     ASSERT_EQ(printed.code, 0) << printed.err;
     write_file(place("config"), printed.out);
-    ASSERT_EQ(run_program({TERN_TRAIN_LENET, "--config", place("config"), "--print-config"}).out, printed.out);
+    ASSERT_EQ(run_program({built_program("train_lenet"), "--config", place("config"), "--print-config"}).out,
+              printed.out);
     write_file(place("config"), printed.out + "iterations=1\n");
     std::filesystem::create_directory(place("here"));
-    const std::string command = "cd '" + place("here") + "' && exec '" TERN_TRAIN_LENET "' --config ../config --quiet";
+    const std::string command =
+        "cd '" + place("here") + "' && exec '" + built_program("train_lenet") + "' --config ../config --quiet";
     ASSERT_EQ(run_program({"/bin/sh", "-c", command}).code, 0);
     EXPECT_TRUE(std::filesystem::exists(place("here/" + path)));
   }
@@ -59,7 +61,7 @@ TEST_F(TrainLenet, TheCommandLineOverrulesTheFile) {
 TEST_F(TrainLenet, TheTotalBatchFollowsTheLocalOne) {
   write_file(place("config"), "local-batch-size=8\nworkers=2\n");
   const auto printed = [this](const std::vector<std::string>& more) {
-    std::vector<std::string> all = {TERN_TRAIN_LENET, "--config", place("config"), "--print-config"};
+    std::vector<std::string> all = {built_program("train_lenet"), "--config", place("config"), "--print-config"};
     all.insert(all.end(), more.begin(), more.end());
     return run_program(all);
   };
@@ -83,7 +85,7 @@ TEST_F(TrainLenet, TheTotalBatchFollowsTheLocalOne) {
 
 TEST_F(TrainLenet, EvaluatesNoLargerBatchesThanAWorkersTrainingStepUnlessTold) {
   const auto size = [](std::vector<std::string> words) {
-    words.insert(words.begin(), {TERN_TRAIN_LENET, "--print-config"});
+    words.insert(words.begin(), {built_program("train_lenet"), "--print-config"});
     const std::string printed = run_program(words).out, key = "\neval-batch-size=";
     return std::stoi(printed.substr(printed.find(key) + key.size()));
   };

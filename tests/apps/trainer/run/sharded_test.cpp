@@ -54,7 +54,7 @@ class Sharded : public testing::Test {
   /// Trains with `flags` whole, and sharded over each transport.
   void expect_like_the_unsharded_run(const Flags& flags, const std::vector<const char*>& transports) const;
 
-  std::string program_ = TERN_TRAIN_MLP;
+  std::string program_ = built_program("train_mlp");
   Flags width_ = {"--hidden", "37"};
   const Flags sharded_ = {"--ist-store", "sharded"};
   TemporaryFolder folder_;
@@ -130,7 +130,7 @@ TEST_F(Sharded, TrainsLikeTheUnshardedRunSlow) {
 
 // All ranks have LeNet's convolutions whole, and average them after each round.
 TEST_F(Sharded, TrainsLenetLikeTheUnshardedRunSlow) {
-  program_ = TERN_TRAIN_LENET;
+  program_ = built_program("train_lenet");
   width_ = {};
   expect_like_the_unsharded_run({"--iterations", "4"}, {"socket"});
 }
@@ -219,7 +219,7 @@ TEST_F(Sharded, StartsFromSlicesSlow) {
             0);
   EXPECT_EQ(losses(with(with(flags, sharded_), {"--init", place("kept/model.safetensors.index.json")})), from_slices);
   const Outcome evaluated =
-      run_program({TERN_TRAIN_MLP, "--hidden", "37", "--eval-only", "--init", index, "--threads", "1"});
+      run_program({built_program("train_mlp"), "--hidden", "37", "--eval-only", "--init", index, "--threads", "1"});
   EXPECT_EQ(evaluated.code, 0) << evaluated.err;
 
   write_safetensors(place("whole"), join_shards(index));
@@ -294,7 +294,7 @@ Outcome run_within(int64_t kilobytes, const std::string& command) {
 
 TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
   if (kReservesAddressSpace) GTEST_SKIP() << "AddressSanitizer reserves more address space than the limit of this test";
-  const auto refused = [](const std::string& flags, const std::string& program = TERN_TRAIN_MLP) {
+  const auto refused = [](const std::string& flags, const std::string& program = built_program("train_mlp")) {
     const Outcome outcome = run_within(4194304, program + " " + flags);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     return outcome.err;
