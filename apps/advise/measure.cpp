@@ -74,10 +74,12 @@ LinkCost loopback_cost(double budget) {
   run_rank_threads(2, 1, [&](int rank) {
     const TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = token, .wire = Wire::mac};
     TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
-    const Tensor much = Tensor::zeros({kBytes}, {.dtype = DType::u8});
-    Tensor little = Tensor::zeros({2}), got = much.clone();
-    const double hop = measure_seconds(c, budget, [&] { c.all_reduce(little).wait(); }) / 2;
-    const double seconds = measure_seconds(c, budget, [&] { c.shift(much, got).wait(); });
+    const auto seconds_of = [&](int64_t bytes) {
+      const Tensor sent = Tensor::zeros({bytes}, {.dtype = DType::u8});
+      Tensor received = sent.clone();
+      return measure_seconds(c, budget, [&] { c.shift(sent, received).wait(); });
+    };
+    const double hop = seconds_of(8), seconds = seconds_of(kBytes);
     if (rank == 0) cost = {.hop = hop, .byte = std::max(0.0, seconds - hop) / kBytes};
   });
   return cost;

@@ -108,7 +108,7 @@ std::string CodecComparison::table(const Results& results) const {
   const bool same_score = plan_.papers_score.empty();
   const std::string papers = same_score ? "the paper's" : "the paper's " + plan_.papers_score + ", %";
   std::vector<std::vector<std::string>> rows = {{"gradients", "`--codec`", plan_.score + ", %", papers, "difference",
-                                                 "float − it, points", "the paper's", "bits per element",
+                                                 "lost to float, points", "the paper's", "bits per element",
                                                  "MB sent by a worker in a step", "training, s"}};
   const std::vector<double> floats = percent_of(results_of(plan_.codecs.front(), results));
   const std::optional<double> elements = this->elements(results);
@@ -124,8 +124,9 @@ std::string CodecComparison::table(const Results& results) const {
     const Sample score = summarize(percent_of(found));
     rows.back()[2] = mean_cell(score);
     if (codec.paper && same_score) rows.back()[4] = fmt::format("{:+.2f}", score.mean - *codec.paper);
+    const double sign = plan_.lower_is_better ? -1 : 1;
     if (!floats.empty() && !is_float(codec))
-      rows.back()[5] = fmt::format("{:+.2f}", summarize(floats).mean - score.mean);
+      rows.back()[5] = fmt::format("{:+.2f}", sign * (summarize(floats).mean - score.mean));
     const double payload =
         static_cast<double>(found.front()->bytes_sent_payload.value_or(0)) / static_cast<double>(plan_.iterations);
     if (elements)

@@ -45,6 +45,7 @@ struct CodecComparisonPlan {
   int64_t workers = 2, iterations = 1, seeds = 1, checkpoint_every = 500;
   std::string score = "accuracy";  ///< what the runs are scored by, in percent
   std::string papers_score = {};   ///< the paper's, if it is another: then no difference from it is shown
+  bool lower_is_better = false;    ///< the runs' score; the paper's is always an accuracy
 };
 
 /// Compares scores, bytes and curves of a plan's runs. Floats use the ring exchange, codes use allgather.

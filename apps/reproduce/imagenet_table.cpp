@@ -14,7 +14,7 @@ namespace {
 struct ImageNetForm {
   DataChoice data;
   int64_t steps, batch_size;
-  bool brief;
+  bool brief;  ///< fewer steps or smaller batches than the paper
 };
 
 ComparisonRow make_imagenet_row(const ImageNetTable& table, const ImageNetForm& form, const ImageNetRows& group,
@@ -52,10 +52,8 @@ std::vector<int64_t> choose_groups(const ImageNetTable& table, const ExperimentO
 }  // namespace
 
 std::unique_ptr<Experiment> make_imagenet_table(const ImageNetTable& table, const ExperimentOptions& options) {
-  ImageNetForm form = {.data = choose_data(table.name, options, table.data),
-                       .steps = 0,
-                       .batch_size = 0,
-                       .brief = options.quick || options.iterations};
+  ImageNetForm form = {
+      .data = choose_data(table.name, options, table.data), .steps = 0, .batch_size = 0, .brief = options.quick};
   const std::vector<int64_t> wanted = choose_groups(table, options);
   std::vector<ComparisonGroup> groups;
   for (const ImageNetRows& group : table.groups) {
@@ -64,6 +62,7 @@ std::unique_ptr<Experiment> make_imagenet_table(const ImageNetTable& table, cons
     form.steps = options.quick ? table.quick_steps : group.steps;
     if (options.iterations)
       form.steps = std::max<int64_t>(1, *options.iterations * group.steps / table.groups.front().steps);
+    form.brief = options.quick || form.steps < group.steps;  // all groups have the same share of their steps
     groups.push_back({.title = fmt::format("batch {}, {} workers", form.batch_size, group.workers), .rows = {}});
     for (const ImageNetRow& row : group.rows) groups.back().rows.push_back(make_imagenet_row(table, form, group, row));
   }

@@ -50,7 +50,7 @@ class IstFigure4 final : public Experiment {
         Run rank = make_rank_run(tasks_[i], run);
         if (!tasks_[i].waits && std::ranges::find(all, rank.name, &Run::name) == all.end())
           all.push_back(std::move(rank));
-        all.push_back(make_run(tasks_[i], run));
+        all.push_back(timed_run(tasks_[i], run));
       }
     return all;
   }

@@ -19,9 +19,9 @@ constexpr const char* kTensors[] = {"layers.0.weight", "layers.1.weight", "layer
 
 std::string run_name(int workers) { return fmt::format("{}-workers", workers); }
 
-Numbers sample(int workers, int64_t rounds) {
+Numbers sample(int workers, int64_t rounds, const StudyProgress& progress) {
   Numbers numbers;
-  for (const MaskSample& mask : sample_masks(workers, rounds, kSeed)) {
+  for (const MaskSample& mask : sample_masks(workers, rounds, kSeed, progress)) {
     numbers["share"].push_back(mask.share);
     numbers["along"].push_back(mask.along.mean);
     numbers["along_error"].push_back(mask.along.standard_error());
@@ -47,8 +47,11 @@ class IstProperties final : public Experiment {
       all.push_back({.name = run_name(workers),
                      .flags = {fmt::format("workers={}", workers), fmt::format("rounds={}", rounds_)},
                      .places = {},
+                     .steps = std::ssize(kTensors),
                      .columns = {{"workers", std::to_string(workers)}},
-                     .study = [workers, rounds = rounds_](const StudyProgress&) { return sample(workers, rounds); }});
+                     .study = [workers, rounds = rounds_](const StudyProgress& progress) {
+                       return sample(workers, rounds, progress);
+                     }});
     return all;
   }
 

@@ -70,7 +70,7 @@ class IstTable1 final : public Experiment {
           for (const IstMethod& method : ist_methods()) add(make_rank_run(task, run_of(task, &method, workers, 1)));
       for (int64_t seed = 1; seed <= task.seeds(seeds_); ++seed)
         for (const int64_t workers : workers_[i])
-          for (const IstMethod& method : ist_methods()) add(make_run(task, run_of(task, &method, workers, seed)));
+          for (const IstMethod& method : ist_methods()) add(timed_run(task, run_of(task, &method, workers, seed)));
       for (int64_t seed = 1; shows_one_worker(task) && seed <= task.seeds(seeds_); ++seed)
         add(make_run(task, run_of(task, nullptr, 1, seed)));
     }

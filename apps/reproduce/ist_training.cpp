@@ -40,17 +40,19 @@ IstTask tones_perceptron(const ExperimentOptions& options) {
           .batch = kIstBatch,
           .epochs = options.quick ? 6 : 10,
           .iterations = options.iterations,
-          .shortened = options.quick,
+          .shortened = true,
           .hidden = hidden};
 }
 
 /// The paper's network with `layers` linear layers for spoken words.
 IstTask speech_perceptron(const ExperimentOptions& options, const DataChoice& data, int64_t layers) {
+  constexpr int64_t kPaperClasses = 35;
   const TrainSettings settings = {.data = data.name, .data_dir = data.folder};
   const int64_t hidden = options.quick ? 512 : layers == 2 ? 4096 : 8192;
+  const int64_t classes = describe_dataset(settings).spec.classes;
   return {.name = fmt::format("speech{}", layers),
           .title = fmt::format("MLP 4096-{}{}-{} on Speech Commands", layers == 2 ? "" : fmt::format("{}-", hidden),
-                               hidden, describe_dataset(settings).spec.classes),
+                               hidden, classes),
           .paper = layers == 2 ? kSpeech2 : kSpeech3,
           .program = networks::mlp().program(),
           .flags = {"--data", data.name, "--layers", std::to_string(layers), "--optimizer", "sgd", "--lr", "0.1"},
@@ -61,7 +63,7 @@ IstTask speech_perceptron(const ExperimentOptions& options, const DataChoice& da
           .batch = kIstBatch,
           .epochs = options.quick ? 10 : 40,
           .iterations = options.iterations,
-          .shortened = options.quick,
+          .shortened = options.quick || options.iterations || classes != kPaperClasses,
           .hidden = hidden,
           .evaluates_rounds = true,
           .waits = false,
@@ -115,7 +117,7 @@ IstTask vgg12(const ExperimentOptions& options, const DataChoice& data) {
           .batch = kVggBatch,
           .epochs = options.quick ? 2 : 40,
           .iterations = options.iterations,
-          .shortened = options.quick || classes != kPaperClasses};
+          .shortened = options.quick || options.iterations || classes != kPaperClasses};
 }
 
 std::string run_name(const IstTask& task, const IstRun& run) {
@@ -213,6 +215,12 @@ Run make_run(const IstTask& task, const IstRun& run) {
   if (task.waits) add({"--link", fmt::format("rate={},latency={}", task.rate, kLatency)});
   if (!shares) add({"--local-steps", std::to_string(run.local_steps)});
   if (run.method->method == TrainingMethod::ist) add({"--ist-scope", to_string(task.scope)});
+  return made;
+}
+
+Run timed_run(const IstTask& task, const IstRun& run) {
+  Run made = make_run(task, run);
+  made.measures_time = task.waits;
   return made;
 }
 

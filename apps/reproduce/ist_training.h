@@ -88,6 +88,8 @@ std::vector<int64_t> ist_workers(const ExperimentOptions& options, std::vector<i
 IstRun run_of(const IstTask& task, const IstMethod* method, int64_t workers, int64_t seed = 1);
 
 Run make_run(const IstTask& task, const IstRun& run);
+/// The same for a table of times. A network whose messages do not wait has times of `make_rank_run`.
+Run timed_run(const IstTask& task, const IstRun& run);
 
 /// A short run that measures what one rank of `run` computes in a step, on one core and without the others: the whole
 /// perceptron, or by IST an n-th of its hidden neurons. Runs whose ranks compute the same have the same name.

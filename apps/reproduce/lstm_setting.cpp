@@ -60,7 +60,8 @@ CodecComparisonPlan LstmSetting::plan(const std::string& title, const std::strin
       .seeds = seeds,
       .checkpoint_every = kStepsOfPass,
       .score = "phone error rate",
-      .papers_score = "accuracy of frames"};
+      .papers_score = "accuracy of frames",
+      .lower_is_better = true};
 }
 
 }  // namespace tern::reproduce

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -98,6 +99,7 @@ std::vector<Run> QsgdTheorem32::runs() const {
                      .flags = {fmt::format("vector={}", to_string(distribution)), fmt::format("n={}", n),
                                fmt::format("draws={}", draws_)},
                      .places = {},
+                     .steps = (std::bit_width(static_cast<uint64_t>(n)) + 1) / 2,  // s = 1, 2, 4, … up to √n
                      .columns = {{"vector", to_string(distribution)}, {"n", std::to_string(n)}},
                      .study = [=, draws = draws_](const StudyProgress& progress) {
                        return measure_bits(distribution, n, draws, progress);
@@ -230,8 +232,9 @@ std::string QsgdTheorem32::figure(const Results& results) {
   for (const Distribution distribution : distributions())
     if (const auto found = results.find(run_name(distribution, kLong)); found != results.end())
       vectors.emplace_back(distribution, &found->second.numbers);
-  if (vectors.empty()) return draw_charts("QSGD, Theorem 3.2", "nothing measured yet", {});
-  const Chart charts[] = {curves(*vectors.front().second, kLong), bars(vectors, kLong)};
+  const std::vector<Chart> charts = vectors.empty()
+                                        ? std::vector{Chart()}
+                                        : std::vector{curves(*vectors.front().second, kLong), bars(vectors, kLong)};
   return draw_charts("QSGD, Theorem 3.2 and Corollary 3.3: bits of a message",
                      "a float takes 32 · every code carries the same levels", charts);
 }

@@ -132,6 +132,7 @@ std::vector<Run> QsgdTheorem36::runs() const {
                      .flags = {fmt::format("problem={}", problem.name), fmt::format("codec={}", spec),
                                fmt::format("kappa={}", problem.condition), fmt::format("epochs={}", epochs_)},
                      .places = {},
+                     .steps = epochs_,
                      .columns = {{"problem", problem.name}, {"method", method.name}},
                      .study = [&problem, spec, epochs = epochs_](const StudyProgress& progress) {
                        return descend(problem, spec, epochs, progress);

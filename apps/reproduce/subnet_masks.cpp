@@ -59,7 +59,8 @@ void finish(const Rounds& rounds, const Tensor& x, MaskSample& sample) {
 
 }  // namespace
 
-std::vector<MaskSample> sample_masks(int workers, int64_t rounds, uint64_t seed) {
+std::vector<MaskSample> sample_masks(int workers, int64_t rounds, uint64_t seed,
+                                     const std::function<void(int64_t tensors)>& progress) {
   networks::Mlp model({.widths = {32, 64, 64, 8}, .norm = networks::MlpNorm::none});
   model.initialize(seed);
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
@@ -87,6 +88,7 @@ std::vector<MaskSample> sample_masks(int workers, int64_t rounds, uint64_t seed)
     }
     finish(sums, x, sample);
     samples.push_back(sample);
+    progress(std::ssize(samples));
   }
   return samples;
 }

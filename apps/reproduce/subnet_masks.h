@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ struct MaskSample {
 };
 
 /// Draws the subnets of `rounds` rounds as independent subnet training does, for a perceptron with two hidden layers.
-/// The statistics are those of the first worker; `most` and `least` are over all workers.
-std::vector<MaskSample> sample_masks(int workers, int64_t rounds, uint64_t seed);
+/// The statistics are those of the first worker; `most` and `least` are over all workers. Calls `progress` with the
+/// number of tensors that are done.
+std::vector<MaskSample> sample_masks(int workers, int64_t rounds, uint64_t seed,
+                                     const std::function<void(int64_t tensors)>& progress);
 
 }  // namespace tern::reproduce

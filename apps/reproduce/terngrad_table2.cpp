@@ -35,9 +35,9 @@ std::unique_ptr<Experiment> make_terngrad_table2(const ExperimentOptions& option
            "does not. Both leave the last layer, and tensors of fewer than 9,217 elements, in float, as the authors' "
            "code does.",
        .brief =
-           " This is a short form with small batches. Its running statistics have a decay of 0.9, because the paper's "
-           "0.9997 needs thousands of steps. On two cores it has too few steps for AlexNet to learn. It shows that all "
-           "rows run, and what they send.",
+           " This is a short form. Its running statistics have a decay of 0.9, because the paper's 0.9997 needs "
+           "thousands of steps. In too few steps, AlexNet does not learn. Then the table shows that all rows run, and "
+           "what they send.",
        .groups = {{2, 256, 370'000, "0.01", {alexnet_floats(57.33), alexnet_ternary(57.61), alexnet_unclipped(54.63)}},
                   {4, 512, 185'000, "0.02", {alexnet_floats(57.32), alexnet_ternary(57.28)}},
                   {8, 1024, 92'500, "0.04", {alexnet_floats(56.62), alexnet_ternary(57.54)}}}},

@@ -29,7 +29,8 @@ std::unique_ptr<Experiment> make_terngrad_table3(const ExperimentOptions& option
            "4.2). Each worker has its own batch statistics. TernGrad clips at 2.5 σ. It leaves the last layer, and "
            "tensors of fewer than 9,217 elements, in float, as the authors' code does.",
        .brief = " This is a short form. Its running statistics have a decay of 0.9, because the paper's 0.9997 needs "
-                "thousands of steps. It has too few steps to learn. It shows that all rows run, and what they send.",
+                "thousands of steps. In too few steps, GoogLeNet does not learn. Then the table shows that all rows "
+                "run, and what they send.",
        .groups = {{2, 128, 600'000, "0.04", {googlenet_floats(88.30), googlenet_ternary("1e-05", 86.77)}},
                   {4, 256, 300'000, "0.08", {googlenet_floats(87.82), googlenet_ternary("1e-05", 85.96)}},
                   {8, 512, 300'000, "0.1", {googlenet_floats(89.00), googlenet_ternary("2e-05", 86.47)}}}},

@@ -81,6 +81,7 @@ std::filesystem::path Reproduction::kept_file(size_t number) const {
 void Reproduction::keep(size_t number) const {
   if (command_.kept.empty()) return;
   std::filesystem::create_directories(command_.kept);
+  kept_result(kept_file(number), runs_[number]);  // throws if the file keeps a run with other flags
   keep_result(kept_file(number), runs_[number], results_.at(runs_[number].name));
 }
 
@@ -94,7 +95,8 @@ void Reproduction::lock() {
   std::filesystem::create_directories(folder_);
   lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   check_input(lock_ >= 0, path, ": cannot be written: ", std::strerror(errno));
-  check_input(::flock(lock_, LOCK_EX | LOCK_NB) == 0, folder_.string(), ": another reproduce is at work there");
+  check_input(::flock(lock_, LOCK_EX | LOCK_NB) == 0, "--out: ", folder_.string(),
+              " is in use by another reproduce, expected a folder that is free");
   std::string owner;
   std::getline(std::ifstream(path), owner);
   check_input(owner.empty() || owner == entry_.name, "--out: ", folder_.string(), " holds ", owner,

@@ -29,7 +29,7 @@ std::string commands_text(const std::vector<RunFolder>& folders) {
   std::string commands;
   for (const RunFolder& folder : folders)
     if (!folder.holds_study()) commands += shell_command(folder.command()) + '\n';
-  return commands.empty() ? "" : "\nwhich runs\n\n```sh\n" + commands + "```\n";
+  return commands.empty() ? "" : "\nIt runs\n\n```sh\n" + commands + "```\n";
 }
 
 std::string duration_text(double seconds) {
@@ -112,10 +112,11 @@ std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& co
   if (folders.empty()) return text + fmt::format("\nAll numbers: {}, by\n\n```sh\n{}\n```\n", tables, command.line);
   text += "\n## Runs\n\n";
   if (!results.empty())
-    text += fmt::format("{} of work on {}. ", duration_text(seconds),
+    text += fmt::format("{} of work on {}, without evaluations. ", duration_text(seconds),
                         machines_text(command.options.device, folders, results));
-  text += fmt::format("Every run is a line of [runs.csv](runs.csv){}{}{}.\n\n```sh\n{}\n```\n",
-                      tables.empty() ? "" : ", ", tables, files_text(folders, results), command.line);
+  text +=
+      fmt::format("Every run is a line of [runs.csv](runs.csv){}.{}\n\n```sh\n{}\n```\n", files_text(folders, results),
+                  tables.empty() ? "" : " More numbers: " + tables + ".", command.line);
   return text + commands_text(folders);
 }
 

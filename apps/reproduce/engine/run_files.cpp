@@ -252,7 +252,7 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
               ": is damaged, expected the kept result of a run; remove it to repeat it");
   try {
     const std::string found = kept.at("run"), expected = command_of(run);
-    check_input(found == expected, path.string(), ": keeps the result of ", found, ", expected of ", expected);
+    check_input(found == expected, path.string(), ": keeps the result of '", found, "', expected '", expected, "'");
     RunResult result = {.score = real(kept.at("score")),
                         .loss = real(kept.at("loss")),
                         .score_key = kept.at("score_key"),
@@ -276,7 +276,9 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
     if (run.measures_time && result.processor != trainer::processor_identity()) return std::nullopt;
     return result;
   } catch (const Json::exception&) {
-    throw InputError(path.string() + ": is no kept result of a run of this version");
+    throw InputError(path.string() +
+                     ": lacks parts of a kept result, expected all of this version; remove it to "
+                     "repeat the run");
   }
 }
 

@@ -93,6 +93,10 @@ class Panel {
     text_ = fmt::format("<clipPath id=\"panel{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n",
                         index_, left_ - kMarker, top_ - kMarker, kPanelWidth + 2 * kMarker, kPanelHeight + 2 * kMarker);
     label(left_, legend_top_ - 34, chart_.title, "class=\"title\"");
+    if (!extent(chart_.series)) {
+      label(left_ + kPanelWidth / 2, top_ + kPanelHeight / 2, "no results yet", "text-anchor=\"middle\"");
+      return text_;
+    }
     draw_grid();
     text_ += fmt::format("<g clip-path=\"url(#panel{})\">\n", index_);
     for (const auto& series : chart_.series) draw_series(series);

@@ -62,7 +62,8 @@ struct Chart {
 std::optional<std::pair<double, double>> extent(std::span<const Series> lines,
                                                 double Point::*coordinate = &Point::second);
 
-/// Draws the charts side by side as an SVG image, with a heading and smaller text below it, both wrapped into lines.
+/// Draws the charts side by side as an SVG image, with a heading and smaller text below it, both wrapped into lines. A
+/// chart without points says that it has no results yet.
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts);
 
 // For other pictures.

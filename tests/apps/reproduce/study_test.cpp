@@ -5,6 +5,7 @@
 #include "tern/apps/reproduce/engine/reproduction.h"
 #include "tern/core/error.h"
 #include "tests/support/file_bytes.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern::reproduce {
@@ -12,6 +13,7 @@ namespace {
 
 int times_computed = 0;
 double found = 0;
+std::string precision = "high";
 
 /// An experiment that computes the squares of 1, 2 and 3, and copies the value of `found`.
 class Squares final : public Experiment {
@@ -19,11 +21,14 @@ class Squares final : public Experiment {
   std::vector<Run> runs() const override {
     std::vector<Run> all;
     for (const char* n : {"1", "2", "3"})
-      all.push_back(
-          {.name = n, .flags = {"n", n}, .places = {}, .columns = {{"n", n}}, .study = [n](const StudyProgress&) {
-             ++times_computed;
-             return Numbers{{"square", {std::stod(n) * std::stod(n)}}, {"found", {found}}};
-           }});
+      all.push_back({.name = n,
+                     .flags = {"n", n, "precision", precision},
+                     .places = {},
+                     .columns = {{"n", n}},
+                     .study = [n](const StudyProgress&) {
+                       ++times_computed;
+                       return Numbers{{"square", {std::stod(n) * std::stod(n)}}, {"found", {found}}};
+                     }});
     return all;
   }
   Report report(const Results& results) const override {
@@ -33,7 +38,7 @@ class Squares final : public Experiment {
   }
 };
 
-void reproduce_squares(const std::filesystem::path& folder) {
+void reproduce_squares(const std::filesystem::path& folder, const std::string& kept = "") {
   const ExperimentEntry entry = {
       .name = "squares", .title = "Squares", .data = "none", .make = [](const auto&) -> std::unique_ptr<Experiment> {
         return std::make_unique<Squares>();
@@ -41,6 +46,7 @@ void reproduce_squares(const std::filesystem::path& folder) {
   ReproduceCommand command;
   command.name = "squares";
   command.folder = folder;
+  command.kept = kept;
   testing::internal::CaptureStdout();
   trainer::Console console;
   Reproduction(entry, command, console).run();
@@ -57,7 +63,7 @@ TEST(ReproduceStudy, IsComputedOnceAndKeptInTheFolder) {
   const std::string page = read_file(results / "README.md");
   EXPECT_NE(page.find("2² = 4.0"), std::string::npos) << page;
   EXPECT_NE(page.find("[squares.csv](squares.csv)"), std::string::npos) << page;
-  EXPECT_EQ(page.find("which runs"), std::string::npos) << page;
+  EXPECT_EQ(page.find("It runs"), std::string::npos) << page;
   EXPECT_NE(page.find(" s of work on "), std::string::npos) << page;
   EXPECT_NE(page.find("`runs/` has their numbers."), std::string::npos) << page;
   EXPECT_EQ(read_file(results / "squares.csv"), "n,square\n");
@@ -68,6 +74,22 @@ TEST(ReproduceStudy, IsComputedOnceAndKeptInTheFolder) {
   std::filesystem::remove(results / "runs" / "2" / "numbers.json");
   reproduce_squares(results);
   EXPECT_EQ(times_computed, 4);
+}
+
+// The names of these runs do not tell their flags.
+TEST(ReproduceStudy, NeverReplacesAKeptResultOfOtherFlags) {
+  const TemporaryFolder folder;
+  const auto kept = folder.path() / "kept", other = folder.path() / "other";
+  found = 0.1;
+  reproduce_squares(folder.path() / "results", kept);
+  const std::string whole = read_file(kept / "2.json");
+  precision = "low";
+  reproduce_squares(other);
+  EXPECT_EQ(message_of<InputError>([&] { reproduce_squares(other, kept); }),
+            (kept / "1.json").string() + ": keeps the result of ' n 1 precision high', expected ' n 1 precision low'");
+  testing::internal::GetCapturedStdout();
+  precision = "high";
+  EXPECT_EQ(read_file(kept / "2.json"), whole);
 }
 
 TEST(ReproduceStudy, IsComputedAnewWhereItsNumbersAreBroken) {

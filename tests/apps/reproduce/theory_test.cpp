@@ -50,7 +50,7 @@ TEST(TernGradLemma1, HoldsAtTheStartAndBeyondTheMinimumSlow) {
 // IST's Properties 1 and 2, of the partition that `--method ist` draws.
 TEST(IstProperties, SubnetsAreUnbiasedMasksWithTheirVarianceSlow) {
   for (const int workers : {2, 4, 8})
-    for (const MaskSample& mask : sample_masks(workers, 500, 1)) {
+    for (const MaskSample& mask : sample_masks(workers, 500, 1, [](int64_t) {})) {
       SCOPED_TRACE(mask.tensor + ", " + std::to_string(workers) + " workers");
       const bool twice = mask.tensor == "layers.1.weight";  // both of its dimensions are dealt out
       EXPECT_DOUBLE_EQ(mask.share, std::pow(workers, twice ? -2 : -1));

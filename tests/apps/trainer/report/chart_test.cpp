@@ -66,6 +66,16 @@ TEST(Chart, IsWellFormedAndSmallForAnyNumberOfPoints) {
   }
 }
 
+TEST(Chart, HasNoAxesWithoutPoints) {
+  Chart chart{.title = "title", .x_label = "step", .series = {{"line", kBlue, {}}}, .x_range = {{0, 10}}};
+  const auto drawn = [&] { return draw_charts("heading", "below", {&chart, 1}); };
+  EXPECT_NE(drawn().find(">no results yet</text>"), std::string::npos);
+  EXPECT_EQ(drawn().find(">step</text>"), std::string::npos);
+  chart.series[0].points = {{1, 2}};
+  EXPECT_EQ(drawn().find("no results yet"), std::string::npos);
+  EXPECT_NE(drawn().find(">step</text>"), std::string::npos);
+}
+
 TEST(Chart, WrapsALongSubheadingAndGrowsByItsLines) {
   const Chart chart{.title = "title", .x_label = "step", .series = {}};
   const auto drawn = [&](const std::string& below) { return draw_charts("heading", below, {&chart, 1}); };
@@ -94,7 +104,7 @@ TEST(Chart, WrapsALongHeadingAboveTheRest) {
 
 TEST(Chart, SpacesItsLegendByCharacters) {
   const auto place_behind = [](const std::string& label) {
-    const Chart chart{.title = "title", .x_label = "step", .series = {{label, kBlue, {}}, {"next", kOrange, {}}}};
+    const Chart chart{.title = "title", .x_label = "step", .series = {{label, kBlue, {{1, 1}}}, {"next", kOrange, {}}}};
     const std::string svg = draw_charts("heading", "below", {&chart, 1});
     const size_t end = svg.find(">next</text>"), begin = svg.rfind("<text", end);
     return svg.substr(begin, end - begin);
@@ -105,9 +115,10 @@ TEST(Chart, SpacesItsLegendByCharacters) {
 
 TEST(Chart, WrapsALongLegend) {
   const std::string first(30, 'x'), second(30, 'y'), third(5, 'z');
-  const Chart chart{
-      .title = "title", .x_label = "step", .series = {{first, kBlue, {}}, {second, kOrange, {}}, {third, kGreen, {}}}};
-  const Chart other{.title = "other", .x_label = "step", .series = {{"short", kBlue, {}}}};
+  const Chart chart{.title = "title",
+                    .x_label = "step",
+                    .series = {{first, kBlue, {{1, 1}}}, {second, kOrange, {}}, {third, kGreen, {}}}};
+  const Chart other{.title = "other", .x_label = "step", .series = {{"short", kBlue, {{1, 1}}}}};
   const std::string svg = draw_charts("heading", "below", std::vector{chart, other});
   const auto place_of = [&](const std::string& text) {
     const size_t end = svg.find(">" + text + "</text>"), begin = svg.rfind("<text", end);
