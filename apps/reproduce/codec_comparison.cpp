@@ -24,6 +24,8 @@ std::vector<double> percent_of(const std::vector<const RunResult*>& results) {
   return scores;
 }
 
+constexpr size_t kLossPoints = 100;
+
 /// The range of all lines; at least one percentage point.
 std::pair<double, double> score_range(const Chart& chart) {
   const auto found = extent(chart.series);
@@ -31,15 +33,6 @@ std::pair<double, double> score_range(const Chart& chart) {
   const auto [low, high] = *found;
   const double margin = std::max(0.05 * (high - low), (1 - (high - low)) / 2);
   return {low - margin, high + margin};
-}
-
-/// Means over blocks of 1/100 of the steps.
-std::vector<std::pair<double, double>> smooth(const std::vector<double>& losses) {
-  const size_t length = std::max<size_t>(1, losses.size() / 100);
-  std::vector<std::pair<double, double>> points;
-  for (size_t first = 0; first + length <= losses.size(); first += length)
-    points.emplace_back(static_cast<double>(first + length), summarize(std::span(losses).subspan(first, length)).mean);
-  return points;
 }
 
 }  // namespace
@@ -147,7 +140,9 @@ std::string CodecComparison::figure(const Results& results) const {
   for (size_t i = 0; i < plan_.codecs.size(); ++i) {
     const auto found = results_of(plan_.codecs[i], results);
     if (found.empty()) continue;
-    Series series = {.label = plan_.codecs[i].label, .color = kPalette[i], .points = smooth(found.front()->losses)};
+    Series series = {.label = plan_.codecs[i].label,
+                     .color = kPalette[i],
+                     .points = block_means(found.front()->losses, kLossPoints)};
     if (is_float(plan_.codecs[i])) {  // the other lines may cover it
       series.width = 8;
       series.opacity = 0.35;
@@ -175,7 +170,10 @@ std::string CodecComparison::figure(const Results& results) const {
 }
 
 Report CodecComparison::report(const Results& results) const {
-  return {.text = plan_.setting + "\n\n" + table(results), .figures = {{"curves.svg", figure(results)}}};
+  return {.text = plan_.setting + "\n\n" + table(results),
+          .figures = {{"curves.svg", figure(results)}},
+          .tables = {},
+          .title = plan_.title};
 }
 
 }  // namespace tern::reproduce

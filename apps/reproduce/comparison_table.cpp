@@ -122,7 +122,10 @@ Report ComparisonTable::report(const Results& results) const {
     text +=
         "\nA row that is marked as shortened trained for fewer steps than the paper, so it need not reach the paper's "
         "accuracy. Compare the rows within a group: they show what is lost against the first row.\n";
-  return {.text = text + '\n' + markdown_table(table), .figures = {{"accuracy.svg", figure(results)}}};
+  return {.text = text + '\n' + markdown_table(table),
+          .figures = {{"accuracy.svg", figure(results)}},
+          .tables = {},
+          .title = content_.heading};
 }
 
 }  // namespace tern::reproduce

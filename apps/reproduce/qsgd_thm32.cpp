@@ -95,15 +95,16 @@ std::vector<Run> QsgdTheorem32::runs() const {
   std::vector<Run> all;
   for (const int64_t n : kLengths)
     for (const Distribution distribution : distributions())
-      all.push_back({.name = run_name(distribution, n),
-                     .flags = {fmt::format("vector={}", to_string(distribution)), fmt::format("n={}", n),
-                               fmt::format("draws={}", draws_)},
-                     .places = {},
-                     .steps = (std::bit_width(static_cast<uint64_t>(n)) + 1) / 2,  // s = 1, 2, 4, … up to √n
-                     .columns = {{"vector", to_string(distribution)}, {"n", std::to_string(n)}},
-                     .study = [=, draws = draws_](const StudyProgress& progress) {
-                       return measure_bits(distribution, n, draws, progress);
-                     }});
+      all.push_back(
+          {.name = run_name(distribution, n),
+           .flags = {fmt::format("vector={}", to_string(distribution)), fmt::format("n={}", n),
+                     fmt::format("draws={}", draws_)},
+           .places = {},
+           .steps = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(n)) + 1) / 2,  // s = 1, 2, 4, … up to √n
+           .columns = {{"vector", to_string(distribution)}, {"n", std::to_string(n)}},
+           .study = [=, draws = draws_](const StudyProgress& progress) {
+             return measure_bits(distribution, n, draws, progress);
+           }});
   return all;
 }
 

@@ -84,6 +84,7 @@ struct Report {
   std::string text;                                ///< Markdown; a number after " ± " is a standard error
   std::map<std::string, std::string> figures;      ///< SVG by file name
   std::map<std::string, std::string> tables = {};  ///< CSV by file name, in addition to the table of the runs
+  std::string title = {};                          ///< of the page; if empty, the entry's
 };
 
 /// A table or figure of a paper with given options. Immutable.

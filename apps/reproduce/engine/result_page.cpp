@@ -100,7 +100,7 @@ std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& co
                         const std::vector<RunFolder>& folders, const Results& results, const Report& report) {
   double seconds = 0;
   for (const auto& [name, result] : results) seconds += result.seconds;
-  std::string text = fmt::format("# {}\n\n", entry.title);
+  std::string text = fmt::format("# {}\n\n", report.title.empty() ? entry.title : report.title);
   if (results.size() < folders.size())
     text += fmt::format("**Done: {} of {}**; the command below goes on.\n\n", results.size(), folders.size());
   for (const auto& [name, svg] : report.figures) text += fmt::format("![{0}]({0})\n\n", name);

@@ -75,6 +75,7 @@ TEST(ReproduceQsgd, Table1BySwiftRecipeEndsWithHeEtAlsCourse) {
     });
   };
   ASSERT_EQ(runs.size(), 2 * 3 + 2 + 2 + 1);
+  EXPECT_EQ(make("qsgd-table1", options)->report({}).title, "QSGD, Table 1: ResNet-20");
   EXPECT_EQ(with("--recipe swift --data shapes --iterations 15600 --workers 2 "), 2 * 3 + 2);
   EXPECT_EQ(with("--recipe swift --data shapes --iterations 15600 --workers 4 "), 2);
   EXPECT_EQ(with("--codec qsgd:bits=4,bucket=512,norm=max --exchange allgather --min-compress 10000 "), 4);
