@@ -8,12 +8,21 @@
 
 namespace tern {
 
+namespace {
+
+constexpr const char* kSelf = "/proc/self/exe";
+
+}  // namespace
+
 std::string program_path() {
-  constexpr const char* kSelf = "/proc/self/exe";
   std::error_code error;
   const auto path = std::filesystem::read_symlink(kSelf, error);
   // If the program's file was replaced while it runs, it exists only under /proc.
   return error || !std::filesystem::exists(path, error) ? kSelf : path.string();
+}
+
+std::string program_folder() {
+  return std::filesystem::read_symlink(kSelf).parent_path();  // of a replaced file, only the name is marked as deleted
 }
 
 std::string host_name() {

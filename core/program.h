@@ -7,6 +7,9 @@ namespace tern {
 /// The path of this program's file, so that the processes that it starts have the same name.
 std::string program_path();
 
+/// The folder of this program's file, also if the file was replaced while it runs.
+std::string program_folder();
+
 /// The name of this machine.
 std::string host_name();
 

@@ -16,9 +16,7 @@ namespace {
 
 using namespace trainer;
 
-std::filesystem::path program_file(const std::string& name) {
-  return std::filesystem::path(program_path()).parent_path() / name;
-}
+std::filesystem::path program_file(const std::string& name) { return std::filesystem::path(program_folder()) / name; }
 
 }  // namespace
 
@@ -49,7 +47,7 @@ std::vector<std::string> RunFolder::command() const {
 std::vector<std::string> RunFolder::prepare() const {
   write_flags();
   std::vector<std::string> words = command();
-  check_input(std::filesystem::exists(words[0]), words[0], ": no such program; expected beside ", program_path());
+  check_input(std::filesystem::exists(words[0]), words[0], ": no such program, expected one beside reproduce");
   if (std::filesystem::exists(checkpoints()) && latest_checkpoint(checkpoints())) words.push_back("--resume");
   return words;
 }

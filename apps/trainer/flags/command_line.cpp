@@ -204,7 +204,7 @@ class CommandLine {
   }
 
   Invocation read(int argc, const char* const* argv) {
-    check_words(argc, argv);
+    given_ = check_words(app_, argc, argv);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
@@ -256,28 +256,6 @@ class CommandLine {
           "' is none of ", data_words());
   }
 
-  /// Checks that each flag is given once, that no flag takes another flag as its value, and that a switch has no value
-  /// except true and false.
-  void check_words(int argc, const char* const* argv) {
-    const CLI::Option* waiting = nullptr;  // the option whose value comes next
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      const size_t equals = word.find('=');
-      const std::string name = word.substr(0, equals);
-      const CLI::Option* option = app_.get_option_no_throw(name);
-      if (option && waiting)
-        fail_input({waiting->get_name(), ": found the flag '", word, "', expected ", waiting->get_type_name()});
-      if (option) {
-        const auto [first, is_new] = given_.emplace(option, name);
-        check_input(is_new, name, ": given ", first->second == name ? "twice" : "beside " + first->second,
-                    ", expected once");
-        if (is_switch(*option) && equals != std::string::npos) check_switch(*option, word.substr(equals + 1));
-      }
-      waiting = option && !is_switch(*option) && equals == std::string::npos ? option : nullptr;
-    }
-    if (waiting) fail_input({waiting->get_name(), ": found nothing after it, expected ", waiting->get_type_name()});
-  }
-
   /// The word after `flag`, or behind it and '='; empty if there is none.
   static std::string_view value_of(std::string_view flag, int argc, const char* const* argv) {
     for (int i = 1; i < argc; ++i) {
@@ -286,11 +264,6 @@ class CommandLine {
       if (word.starts_with(flag) && word.substr(flag.size()).starts_with('=')) return word.substr(flag.size() + 1);
     }
     return {};
-  }
-
-  static bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
-  static void check_switch(const CLI::Option& option, const std::string& word) {
-    check_input(word == "true" || word == "false", option.get_name(), ": found '", word, "', expected true or false");
   }
 
   void add(const Flag& flag, bool& field) {
@@ -359,7 +332,8 @@ class CommandLine {
     for (const ConfigLine& line : read_config(config_)) {
       try {
         CLI::Option* option = app_.get_option_no_throw("--" + line.flag);
-        if (!option || option->get_group() == kProgram) fail_unknown(app_, "flag", line.flag, "");
+        if (!option) fail_unknown(app_, "flag", line.flag, "");
+        check_input(option->get_group() != kProgram, "found '", line.flag, "', expected it on the command line only");
         const auto [first, is_new] = config_lines_.emplace(option->get_name(), line.number);
         check_input(is_new, option->get_name(), ": given in line ", first->second, " already, expected once");
         if (!overruled(*option)) add_line(*option, line);

@@ -291,7 +291,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
   const bool diloco = method == TrainingMethod::diloco, noloco = method == TrainingMethod::noloco;
   const bool codes = !noloco && method != TrainingMethod::demo;
   const bool loses = s.codec != kFloats || s.exchange.starts_with("powersgd");
-  constexpr const char* kCodesNothing = "--method noloco sends floats, and --method demo has its own code";
+  const char* const codes_nothing = noloco ? "--method noloco sends floats" : "--method demo has its own code";
   visit(flag("workers", "N", "Ranks that train together, 1 to 64")
             .shapes_result()
             .in({.low = 1, .high = kMaxRanks, .tells_both = true}),
@@ -382,27 +382,27 @@ void visit_workers_flags(Settings& s, Visit& visit) {
   visit(flag("codec", "SPEC", "Codec of what ranks exchange; --codec help lists codecs and their exchanges")
             .shapes_result()
             .between_ranks(s)
-            .needing(codes, kCodesNothing),
+            .needing(codes, codes_nothing),
         s.codec);
   visit(flag("exchange", "SPEC",
              "Algorithm of the exchange; --codec help tells the default (ist: coordinator or peer [peer])")
             .shapes_result()
             .between_ranks(s)
-            .needing(codes, kCodesNothing),
+            .needing(codes, codes_nothing),
         s.exchange);
   visit(flag("min-compress", "N", "Send tensors of fewer elements as floats")
             .shapes_result()
             .in(kNotNegative)
             .between_ranks(s)
             .needing(!ist, "--method ist codes all of a slice")
-            .needing(codes, kCodesNothing)
+            .needing(codes, codes_nothing)
             .needing(loses, "--codec none sends floats anyway"),
         s.min_compress);
   visit(flag("keep-float", "PATTERN", "Send tensors whose names match as floats: 'fc2.*'")
             .shapes_result()
             .between_ranks(s)
             .needing(!ist, "--method ist codes all of a slice")
-            .needing(codes, kCodesNothing)
+            .needing(codes, codes_nothing)
             .needing(loses, "--codec none sends floats anyway"),
         s.keep_float);
   visit(flag("weight-decay-in-gradient", nullptr, "Code the weight decay with the gradient")

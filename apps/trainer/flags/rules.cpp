@@ -71,6 +71,7 @@ void validate_ranges(const TrainSettings& s) {
   for (const double step : s.lr_steps) {
     check_input(step < 1 || (step == std::floor(step) && step <= kMostSteps), "--lr-steps: found ", step,
                 ", expected a whole number of steps, or a share of the run, below 1");
+    check_input(step > 0, "--lr-steps: found ", step, ", expected steps above 0");
     check_input(step > previous, "--lr-steps: found ", step, " after ", previous, ", expected steps in rising order");
     previous = step;
   }
@@ -272,6 +273,7 @@ std::optional<ClusterPlace> place_by_flags(const TrainSettings& s) {
   ClusterPlace place = {.rank = static_cast<int>(*s.rank), .size = static_cast<int>(*s.world_size)};
   try {
     place.master = parse_address(s.master);
+    check_input(place.master.port != 0, "found port 0, expected 1 to 65535");
   } catch (const InputError& error) {
     throw InputError(join({"--master: ", error.what()}));
   }

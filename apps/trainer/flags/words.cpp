@@ -103,9 +103,38 @@ void refuse_unknown(const CLI::App& app) {
   if (!unknown.empty()) fail_unknown(app, "argument", unknown.front().substr(0, unknown.front().find('=')), "--");
 }
 
+bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+
+void check_switch(const CLI::Option& option, const std::string& word) {
+  check_input(word == "true" || word == "false", option.get_name(), ": found '", word, "', expected true or false");
+}
+
+std::map<const CLI::Option*, std::string> check_words(const CLI::App& app, int argc, const char* const* argv) {
+  std::map<const CLI::Option*, std::string> given;
+  const CLI::Option* waiting = nullptr;  // the option whose value comes next
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option && waiting)
+      fail_input({waiting->get_name(), ": found the flag '", word, "', expected ", waiting->get_type_name()});
+    if (option) {
+      const auto [first, is_new] = given.emplace(option, name);
+      check_input(is_new, name, ": given ", first->second == name ? "twice" : "beside " + first->second,
+                  ", expected once");
+      if (is_switch(*option) && equals != std::string::npos) check_switch(*option, word.substr(equals + 1));
+    }
+    waiting = option && !is_switch(*option) && equals == std::string::npos ? option : nullptr;
+  }
+  if (waiting) fail_input({waiting->get_name(), ": found nothing after it, expected ", waiting->get_type_name()});
+  return given;
+}
+
 std::optional<std::string> parse_words(CLI::App& app, int argc, const char* const* argv, const std::string& version) {
   app.set_version_flag("--version", version, "Print the versions of tern and what it uses");
   app.allow_extras();
+  check_words(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {

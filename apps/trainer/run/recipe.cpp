@@ -407,6 +407,15 @@ std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module
                             .check_every = s.check_every});
 }
 
+std::string note_of_rounds(const TrainSettings& s, int64_t total_steps) {
+  const bool alone = !exchanges_every_step(s.method) && s.method != TrainingMethod::ist;
+  if (!alone || total_steps >= s.local_steps) return {};
+  return fmt::format(
+      "the run has {} steps, and the first exchange comes after --local-steps {}. So the ranks train alone, and only "
+      "the end of the run brings their models together",
+      total_steps, s.local_steps);
+}
+
 std::string note_of_bytes(const TrainSettings& s, Module& model, int ranks) {
   if (s.method == TrainingMethod::noloco || s.method == TrainingMethod::demo || s.method == TrainingMethod::ist)
     return {};

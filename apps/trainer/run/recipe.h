@@ -57,6 +57,9 @@ std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, M
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& settings, Module& model, Optimizer& local,
                                                   Communicator* communicator, const SubnetCuts* cuts = nullptr);
 
+/// A note if a run of so many steps ends before the first exchange between ranks that train alone; otherwise empty.
+std::string note_of_rounds(const TrainSettings& settings, int64_t total_steps);
+
 /// A note if `ranks` ranks send more bytes with the codec and its exchange than as floats around a ring; otherwise
 /// empty. Also empty if the size of the codes varies, or if the method takes no exchange.
 std::string note_of_bytes(const TrainSettings& settings, Module& model, int ranks);

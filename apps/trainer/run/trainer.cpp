@@ -195,14 +195,17 @@ void Trainer::write_checkpoint() {
 
 void Trainer::train() {
   if (team_.leads()) listeners_ = make_listeners(settings_, resources_.out);
-  std::string note;
-  if (team_.size() > 1)
-    note = settings_.method == TrainingMethod::ist ? note_of_normalization(*model_, settings_.ist_scope)
-                                                   : note_of_bytes(settings_, *model_, team_.size());
+  std::vector<std::string> notes;
+  if (settings_.init_partial) notes.push_back(describe_copy(copied_));
+  if (team_.size() > 1) {
+    notes.push_back(settings_.method == TrainingMethod::ist ? note_of_normalization(*model_, settings_.ist_scope)
+                                                            : note_of_bytes(settings_, *model_, team_.size()));
+    notes.push_back(note_of_rounds(settings_, total_steps_));
+  }
   for (const auto& listener : listeners_) {
     listener->started(describe());
-    if (settings_.init_partial) listener->noted(describe_copy(copied_));
-    if (!note.empty()) listener->noted(note);
+    for (const std::string& note : notes)
+      if (!note.empty()) listener->noted(note);
   }
   if (resources_.flight) resources_.flight->begin();
   if (!at_epoch_end()) start_loader();
@@ -299,24 +302,32 @@ void Trainer::evaluate_model() {
   evaluation_ = {.samples = static_cast<int64_t>(sums[0]), .loss_sum = sums[1]};
   for (size_t i = 4; i < sums.size(); i += 2) evaluation_.scores.push_back({sums[i], sums[i + 1]});
   reached_ = reaches_target();
-  if (ended()) {  // write the model before telling the listeners, because they may fail
-    try {
-      if (steps_ > 0) write_checkpoint();
-    } catch (const InputError&) {  // a full disk may have room for the model, which is smaller
-      try {
-        if (!cuts_) save_model();
-      } catch (const InputError&) {  // the first error says what to mend
-      }
-      throw;
-    }
-    save_model();
-  }
+  std::exception_ptr unsaved;
+  if (ended()) unsaved = save_at_end();  // before the listeners hear of it, because they may fail
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / steps_per_epoch() + 1;
   for (const auto& listener : listeners_)
     listener->evaluated({steps_, epoch, evaluation_.values(), evaluation_.loss()});
+  if (unsaved) std::rethrow_exception(unsaved);
   if (sums[3] == 0) return;
   unread_notes_.tell_of(*resources_.data.training, team_, task_->sample_noun());
   unread_notes_.tell_of(*resources_.data.test, team_, task_->sample_noun());
+}
+
+/// Returns the first error, which says what to mend; null if there was none.
+std::exception_ptr Trainer::save_at_end() {
+  std::exception_ptr error;
+  try {
+    if (steps_ > 0) write_checkpoint();
+  } catch (const InputError&) {
+    error = std::current_exception();
+    if (cuts_) return error;
+  }
+  try {  // a full disk may have room for the model, which is smaller than a checkpoint
+    save_model();
+  } catch (const InputError& failed) {
+    if (!error) error = std::make_exception_ptr(InputError(join({"--save: ", failed.what(), what_is_kept()})));
+  }
+  return error;
 }
 
 bool Trainer::reaches_target() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -107,6 +108,7 @@ class Trainer {
   void write_checkpoint();
   void check_model() const;
   void save_model();
+  std::exception_ptr save_at_end();
   RunReport report();
   Traffic sent_in_all() const;
   TeamReport report_team(double seconds) const;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 
 #include "tests/apps/reproduce/stand_in_trainers.h"
 #include "tests/support/pipe.h"
@@ -236,6 +237,30 @@ TEST_F(Reproduce, RepeatsTheWordsOfARunThatFails) {
   const Outcome without = run_program(table());
   EXPECT_EQ(without.code, 2);
   EXPECT_NE(without.err.find("train_lenet: no such program"), std::string::npos) << without.err;
+}
+
+// As a build does while a table is at work.
+TEST_F(Reproduce, GoesOnAfterItsFileIsReplaced) {
+  const std::string first = "here=$(dirname \"$0\")\n";
+  std::string trainer = kTrainer;
+  trainer.insert(trainer.find(first) + first.size(),
+                 "cp \"$here/reproduce\" \"$here/new\" && mv \"$here/new\" \"$here/reproduce\"\n");
+  write_file(programs_ / "train_lenet", trainer);
+  fs::permissions(programs_ / "train_lenet", fs::perms::owner_all);
+  const Outcome outcome = run_program(table());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(calls().size(), 12);
+}
+
+TEST_F(Reproduce, RefusesAFlagThatIsGivenTwiceOrWithoutItsValue) {
+  for (const auto& [program, flags, sentence] :
+       {std::tuple{"reproduce", "grid --seeds 1 --seeds 2", "reproduce: --seeds: given twice, expected once\n"},
+        {"reproduce", "grid --seeds", "reproduce: --seeds: found nothing after it, expected N\n"},
+        {"advise", "--seconds 1 --seconds=2", "advise: --seconds: given twice, expected once\n"}}) {
+    const Outcome outcome = run_program({"/bin/sh", "-c", built_program(program) + ' ' + flags});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err, sentence);
+  }
 }
 
 TEST_F(Reproduce, TrainsOnTheDeviceThatAPersonChooses) {

@@ -41,6 +41,7 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--lr", "0.1x"}, "--lr: found '0.1x', expected a number"},
       {{"--target-score", "700"}, "--target-score: found 700, expected 0 to 100: accuracy is in %"},
       {{"--target-score", "-1"}, "--target-score: found -1, expected 0 to 100: accuracy is in %"},
+      {{"--lr-schedule", "step", "--lr-steps", "0"}, "--lr-steps: found 0, expected steps above 0"},
       {{"--lr-steps", "0.3,,0.6"}, "--lr-steps: found '', expected numbers with commas between"},
       {{"--batch-size", "0"}, "--batch-size: found 0, expected 1 or more"},
       {{"--batch-size", "2.5"}, "--batch-size: found '2.5', expected a whole number"},
@@ -186,7 +187,7 @@ TEST_F(TrainLenetBadInput, ConfigurationFiles) {
       {"optimizer=lion\n", ": line 1: --optimizer: found 'lion', expected sgd|"},
       {"lr=0.1\n\nlr=0.1\n", ": line 3: --lr: given in line 1 already, expected once"},
       {"shuffle\nno-shuffle\n", ": line 2: --shuffle: given in line 1 already"},
-      {"config=\"more.ini\"\n", ": line 1: unknown flag 'config'"},
+      {"config=\"more.ini\"\n", ": line 1: found 'config', expected it on the command line only"},
   };
   for (const auto& [text, sentence] : table) {
     write_file(place("run.ini"), text);
@@ -262,7 +263,12 @@ TEST_F(TrainLenetBadInput, FullDisk) {
   write_file(place("model"), "the old file");
   const Outcome saving = run_within(64, {"--iterations", "1", "--save", place("model"), "--quiet"});
   EXPECT_EQ(saving.code, 2);
-  EXPECT_NE(saving.err.find(place("model") + ": writing failed: File too large"), std::string::npos) << saving.err;
+  EXPECT_NE(saving.err.find("--save: " + place("model") +
+                            ": writing failed: File too large; nothing is kept without --checkpoint DIR"),
+            std::string::npos)
+      << saving.err;
+  const Outcome shown = run_within(64, {"--iterations", "1", "--save", place("model")});
+  EXPECT_NE(shown.out.find("test accuracy"), std::string::npos) << "the score is lost: " << shown.out;
   EXPECT_EQ(read_file(place("model")), "the old file");
 
   // There is room for the model, but not for a checkpoint, which has the momentum, too.

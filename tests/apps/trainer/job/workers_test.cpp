@@ -237,6 +237,7 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
       {{"--workers", "2", "--transport", "socket", "--bind", "[::1"},
        "--bind: found [::1, expected a ] at the end of the address"},
       {{"--rank", "0", "--master", "127.0.0.1:9"}, "--world-size"},
+      {{"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:0"}, "--master: found port 0, expected 1 to 65535"},
       {{"--rank", "2", "--world-size", "2", "--master", "127.0.0.1:9"}, "--rank: found 2"},
       {{"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:9", "--workers", "4"}, "--workers: found 4"},
       {{"--rank", "0", "--world-size", "2", "--master", "nowhere"}, "--master: "},
