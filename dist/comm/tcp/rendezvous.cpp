@@ -125,7 +125,7 @@ Connection Meeting::call(int peer, const Address& where, ConnectionKind kind) {
       const Hello hello = introduce(socket, kind);
       auto connection = knock(std::move(socket), hello, door_of(peer), where, {deadline(), interrupt});
       if (connection) return std::move(*connection);
-      why = "it closes the connection";
+      why = Clock::now() < deadline() ? "it closes the connection" : "it takes the connection and sends nothing";
     }
     monitor_.throw_if_failed();
     if (Clock::now() + pause >= deadline())
