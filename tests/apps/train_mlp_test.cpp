@@ -41,18 +41,21 @@ TEST_F(TrainMlp, GivesAGroupARuleOfItsOwn) {
   }
 }
 
-// The limit leaves no room for the stacks of all threads.
 TEST_F(TrainMlp, SaysThatARunEndsBeforeItsFirstExchange) {
-  const auto out = [&](const char* steps) {
-    return run_program({built_program("train_mlp"), "--hidden", "8", "--threads", "1", "--workers", "2", "--method",
-                        "diloco", "--local-steps", "3", "--iterations", steps})
-        .out;
+  const auto out = [&](const char* steps, const char* fragments) {
+    const Outcome outcome =
+        run_program({built_program("train_mlp"), "--hidden", "8", "--threads", "1", "--workers", "2", "--method",
+                     "diloco", "--local-steps", "3", "--fragments", fragments, "--iterations", steps});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
   };
-  EXPECT_NE(out("2").find("note: the run has 2 steps, and the first exchange comes after --local-steps 3."),
+  EXPECT_NE(out("2", "1").find("note: the run has 2 steps, and the first exchange comes after --local-steps 3."),
             std::string::npos);
-  EXPECT_EQ(out("3").find("note: the run"), std::string::npos);
+  EXPECT_EQ(out("3", "1").find("note: the run"), std::string::npos);
+  EXPECT_EQ(out("2", "2").find("note: the run"), std::string::npos) << "a fragment is exchanged before";
 }
 
+// The limit leaves no room for the stacks of all threads.
 TEST_F(TrainMlp, EndsWithASentenceIfItGetsNoThread) {
   if (*TERN_SANITIZE != '\0') GTEST_SKIP() << "sanitizers reserve more address space than the limit of this test";
   for (const char* flags : {"--workers 64 --batch-size 64", "--loader-threads 64"}) {

@@ -41,7 +41,8 @@ void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
 /// Whether the blocks of a launch run from the last to the first.
 inline bool last_block_first = false;
 
-/// Whether TERN_EMULATED_LACK names `what`: driver, device, code (for it), bgradb (cublasLt.h) or pointwise (cudnn.h).
+/// Whether TERN_EMULATED_LACK names `what`: driver, device, code (for it), epilogues (cublasLt.h) or pointwise
+/// (cudnn.h).
 bool lacks(const char* what);
 
 /// While one exists, the memory of the devices can be read and written.

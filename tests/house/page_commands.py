@@ -29,7 +29,7 @@ RULES = [  # what happens, the commands
     (FLAGS_ONLY, APP + r"train_\w+"),  # trains for long, or needs data or a GPU
     (BRIEFLY, APP + r"advise"),
     (LEFT_OUT, APP + r"reproduce"),  # takes hours, and tests/apps/reproduce runs it
-    (LEFT_OUT, r"train_lenet --rank"),  # needs other machines
+    (LEFT_OUT, r"train_lenet .*--rank (R|\d)\b"),  # needs other machines
     (LEFT_OUT, r"^advise postmortem"),  # needs a job that failed
     (LEFT_OUT, r"^mpirun "),  # tests/apps/trainer/job/mpi_test.cpp starts such jobs
     (LEFT_OUT, r"two_ranks|TERN_WORLD_SIZE|^(own_codec|train_regression)"),  # examples/ runs these

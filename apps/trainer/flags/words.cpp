@@ -116,7 +116,7 @@ std::map<const CLI::Option*, std::string> check_words(const CLI::App& app, int a
     const std::string word = argv[i];
     const size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const CLI::Option* option = app.get_option_no_throw(name);
+    const CLI::Option* option = name.starts_with('-') ? app.get_option_no_throw(name) : nullptr;
     if (option && waiting)
       fail_input({waiting->get_name(), ": found the flag '", word, "', expected ", waiting->get_type_name()});
     if (option) {

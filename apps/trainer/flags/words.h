@@ -80,11 +80,12 @@ std::string show_value(const Worded auto& value) { return to_string(value); }
                                const std::string& dashes);
 /// The same for the first word that a parsed `app` does not know.
 void refuse_unknown(const CLI::App& app);
-/// Whether an option takes no value but true and false. Throws InputError if `word` is neither.
+/// Whether an option takes no value but true and false.
 bool is_switch(const CLI::Option& option);
+/// Throws InputError if `word` is neither true nor false.
 void check_switch(const CLI::Option& option, const std::string& word);
-/// The options of `app` that a command line names, with the names that were used. Throws InputError if one is given
-/// twice, or has no value, or another option as its value, or if a switch has a wrong one.
+/// The options of `app` that a command line names by words that begin with '-', with the names that were used. Throws
+/// InputError if one is given twice, or has no value, or another option as its value, or if a switch has a wrong one.
 std::map<const CLI::Option*, std::string> check_words(const CLI::App& app, int argc, const char* const* argv);
 /// Parses a command line, to which it adds --version. Returns the text to print if the user asks for `version` or help.
 /// Throws InputError, for an unknown word with a suggestion.

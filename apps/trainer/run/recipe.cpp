@@ -408,11 +408,11 @@ std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module
 }
 
 std::string note_of_rounds(const TrainSettings& s, int64_t total_steps) {
-  const bool alone = !exchanges_every_step(s.method) && s.method != TrainingMethod::ist;
+  const bool alone = !exchanges_every_step(s.method) && s.method != TrainingMethod::ist && s.fragments == 1;
   if (!alone || total_steps >= s.local_steps) return {};
   return fmt::format(
-      "the run has {} steps, and the first exchange comes after --local-steps {}. So the ranks train alone, and only "
-      "the end of the run brings their models together",
+      "the run has {} steps, and the first exchange comes after --local-steps {}. So the ranks train alone to the end; "
+      "an evaluation shows their mean",
       total_steps, s.local_steps);
 }
 

@@ -305,8 +305,12 @@ void Trainer::evaluate_model() {
   std::exception_ptr unsaved;
   if (ended()) unsaved = save_at_end();  // before the listeners hear of it, because they may fail
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / steps_per_epoch() + 1;
-  for (const auto& listener : listeners_)
-    listener->evaluated({steps_, epoch, evaluation_.values(), evaluation_.loss()});
+  try {
+    for (const auto& listener : listeners_)
+      listener->evaluated({steps_, epoch, evaluation_.values(), evaluation_.loss()});
+  } catch (const std::exception&) {
+    if (!unsaved) throw;
+  }
   if (unsaved) std::rethrow_exception(unsaved);
   if (sums[3] == 0) return;
   unread_notes_.tell_of(*resources_.data.training, team_, task_->sample_noun());

@@ -146,7 +146,7 @@ TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   reproduce::Run other = run;
   other.flags.back() = "0.2";
   EXPECT_EQ(message_of<InputError>([&] { kept_result(kept, other); }),
-            kept.string() + ": keeps the result of train_mlp --lr 0.1, expected of train_mlp --lr 0.2");
+            kept.string() + ": keeps the result of 'train_mlp --lr 0.1', expected 'train_mlp --lr 0.2'");
   std::string text = read_file(kept);
   text[text.find("0.75")] = '1';
   write_file(kept, text);
