@@ -333,6 +333,16 @@ TEST(Rendezvous, AnAbsentRankIsNamed) {
   }
 }
 
+// Any server may have the port of --master.
+TEST(Rendezvous, AServerThatSendsNothingIsNamed) {
+  const Listener silent{Address{}};
+  const auto error = message_of<PeerError>([&] {
+    make_tcp({.rank = 1, .size = 2, .master = silent.address(), .token = kJobToken, .deadlines = kRendezvousDeadlines});
+  });
+  EXPECT_TRUE(names(error, "rank 0 does not answer at ")) << error;
+  EXPECT_TRUE(names(error, ": it takes the connection and sends nothing")) << error;
+}
+
 TEST(Rendezvous, ABusyPortIsNamed) {
   const Listener listener{Address{}};
   const std::string error = message_of<InputError>(
