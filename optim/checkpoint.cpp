@@ -186,6 +186,19 @@ Checkpoint load_checkpoint(const fs::path& folder, const StateDict& into) {
   }
 }
 
+Checkpoint load_checkpoint_part(const fs::path& file, const StateDict& into) {
+  try {
+    return read_checkpoint(file, into);
+  } catch (const InputError& error) {
+    const auto found = scan(file.parent_path());
+    const auto good = std::ranges::find_if(
+        found, [&](const Found& each) { return each.step < step_in(file).value_or(0) && is_whole(each); });
+    check_input(good != found.end(), error.what());
+    fail_input({error.what(), "; the previous good one is ", good->file.string(),
+                ": remove later steps from the folders of all ranks to resume from it"});
+  }
+}
+
 bool is_checkpoint(const SafetensorsFile& file) {
   const auto format = file.metadata.find("format");
   return format != file.metadata.end() && (format->second == kFormat || format->second == kFormatBefore);

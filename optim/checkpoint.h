@@ -64,6 +64,10 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 /// the memory of `into`, as read_safetensors does.
 Checkpoint load_checkpoint(const std::filesystem::path& folder, const StateDict& into = {});
 
+/// Reads a rank's part of a checkpoint, as read_checkpoint does. If it is not valid, the message also names the newest
+/// valid file of an earlier step in its folder.
+Checkpoint load_checkpoint_part(const std::filesystem::path& file, const StateDict& into = {});
+
 /// Whether the contents of a file are a checkpoint, in this format or the earlier one, which has no run id.
 bool is_checkpoint(const SafetensorsFile& file);
 /// Converts what was read from `file`, in this format or the earlier one, to a checkpoint. Throws InputError that names

@@ -136,6 +136,26 @@ TEST(Checkpoint, OrdersByNumber) {
   EXPECT_EQ(load_checkpoint(folder.path()).step, 100'000'000);
 }
 
+// The parts of the other ranks have the same steps in their folders, so one of them is no use alone.
+TEST(Checkpoint, NamesAnEarlierPartIfOneIsBroken) {
+  const TemporaryFolder folder;
+  std::vector<fs::path> parts;
+  for (const int64_t step : {1, 2, 3}) parts.push_back(save_checkpoint(folder.path(), at_step(step), 3).file);
+  EXPECT_EQ(load_checkpoint_part(parts[1]).step, 2);
+  const auto error_of = [](const fs::path& part) {
+    return message_of<InputError>([&] { load_checkpoint_part(part); });
+  };
+  write_file(parts[1], "");
+  EXPECT_EQ(error_of(parts[1]),
+            parts[1].string() +
+                ": at byte 0: found 0 bytes, expected the 8 of the header's length; the previous good "
+                "one is " +
+                parts[0].string() + ": remove later steps from the folders of all ranks to resume from it");
+  write_file(parts[0], "");
+  EXPECT_EQ(error_of(parts[0]),
+            parts[0].string() + ": at byte 0: found 0 bytes, expected the 8 of the header's length");
+}
+
 TEST(Checkpoint, NamesTheBrokenOneAndThePreviousGoodOne) {
   const TemporaryFolder folder;
   const fs::path good = save_checkpoint(folder.path(), at_step(1)).file,

@@ -264,8 +264,8 @@ RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts
               ", this run ends at step ", run.total_steps);
   Checkpoint other;
   if (!team.leads()) {
-    other =
-        read_checkpoint(checkpoint_folder(folder, team.rank()) / first.file.filename(), places_of(parts, team.rank()));
+    other = load_checkpoint_part(checkpoint_folder(folder, team.rank()) / first.file.filename(),
+                                 places_of(parts, team.rank()));
     check_part(other, run, team.rank(), team.size());
     check_together(other, first);
   }
