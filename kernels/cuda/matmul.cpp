@@ -142,7 +142,7 @@ const std::optional<cublasLtMatmulAlgo_t>& choose(const char* operation, Blas& b
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(blas.handle, &layouts.product, &layouts.first, &layouts.second, &layouts.result,
                                      &layouts.result, &preference, 1, &found, &count);
-  // cuBLASLt also says INVALID_VALUE if no kernel has the epilogue. Without it, the same product shows a wrong call.
+  // cuBLASLt may also say INVALID_VALUE if no kernel has the epilogue. Without it, the same product shows a wrong call.
   const bool has_epilogue = problem.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
   if (status != CUBLAS_STATUS_NOT_SUPPORTED && (status != CUBLAS_STATUS_INVALID_VALUE || !has_epilogue))
     check_cublas(status, operation);
