@@ -127,6 +127,13 @@ bool is_whole(const Found& found) {
   }
 }
 
+/// The newest checkpoint in `folder` before `step` that can be read; nullopt if there is none.
+std::optional<fs::path> good_before(const fs::path& folder, int64_t step) {
+  for (const Found& found : scan(folder))
+    if (found.step < step && is_whole(found)) return found.file;
+  return {};
+}
+
 StateDict& section_of(Checkpoint& checkpoint, std::string_view name) {
   for (auto& [other, state] : checkpoint.sections)
     if (other == name) return state;
@@ -179,9 +186,9 @@ Checkpoint load_checkpoint(const fs::path& folder, const StateDict& into) {
   try {
     return read_checkpoint(found.front().file, into);
   } catch (const InputError& error) {
-    const auto good = std::find_if(found.begin() + 1, found.end(), is_whole);
-    check_input(good != found.end(), error.what(), "; no other checkpoint in ", folder.string(), " is whole");
-    fail_input({error.what(), "; the previous good checkpoint is ", good->file.string(),
+    const auto good = good_before(folder, found.front().step);
+    check_input(good.has_value(), error.what(), "; no other checkpoint in ", folder.string(), " is whole");
+    fail_input({error.what(), "; the previous good checkpoint is ", good->string(),
                 ": remove the broken one to resume from it"});
   }
 }
@@ -190,11 +197,9 @@ Checkpoint load_checkpoint_part(const fs::path& file, const StateDict& into) {
   try {
     return read_checkpoint(file, into);
   } catch (const InputError& error) {
-    const auto found = scan(file.parent_path());
-    const auto good = std::ranges::find_if(
-        found, [&](const Found& each) { return each.step < step_in(file).value_or(0) && is_whole(each); });
-    check_input(good != found.end(), error.what());
-    fail_input({error.what(), "; the previous good one is ", good->file.string(),
+    const auto good = good_before(file.parent_path(), step_in(file).value_or(0));
+    if (!good) throw;
+    fail_input({error.what(), "; the previous good one is ", good->string(),
                 ": remove later steps from the folders of all ranks to resume from it"});
   }
 }

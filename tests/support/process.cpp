@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tern/core/program.h"
+
 namespace tern {
 namespace {
 
@@ -22,7 +24,7 @@ std::string contents(std::FILE* file) {
 }  // namespace
 
 std::string built_program(const std::string& name) {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "apps" / name;
+  return std::filesystem::path(program_folder()).parent_path() / "apps" / name;
 }
 
 Process::Process(const std::vector<std::string>& arguments, Streams streams)

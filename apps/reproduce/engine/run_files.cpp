@@ -276,9 +276,8 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
     if (run.measures_time && result.processor != trainer::processor_identity()) return std::nullopt;
     return result;
   } catch (const Json::exception&) {
-    throw InputError(path.string() +
-                     ": lacks parts of a kept result, expected all of this version; remove it to "
-                     "repeat the run");
+    fail_input(
+        {path.string(), ": lacks parts of a kept result, expected all of this version; remove it to repeat the run"});
   }
 }
 
