@@ -52,8 +52,8 @@ void depthwise_backward_data(const Tensor& dy, const Tensor& w, const ConvGeomet
 void depthwise_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw);
 
 // Convolutions by oneDNN, used for bf16 products. Images are f32 or bf16 in either format. Weights and their gradient
-// are f32 OIHW. If oneDNN has no primitive for a convolution, these return false and write nothing. So do they if the
-// processor is not x86.
+// are f32 OIHW. If oneDNN has no primitive for a convolution, or a wrong one, these return false and write nothing. So
+// do they if the processor is not x86.
 
 /// Whether oneDNN computes bf16 products with instructions of this processor (AVX512-BF16 or AMX).
 bool onednn_has_bf16();
