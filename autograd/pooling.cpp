@@ -68,24 +68,24 @@ Variable adaptive_average_pool2d(const Variable& x, const Extent2& size) {
     const Extent2 window{h / size.h, w / size.w};
     return average_pool2d(x, {.window = window, .stride = window});
   }
-  // Windows of different sizes: a product with the matrix of their weights on either side.
-  const DType dtype = x.value().dtype(), wide = parameter_dtype(dtype);
-  const auto weights = [&](int64_t extent, int64_t windows) {
-    const Tensor values = Tensor::zeros({extent, windows}, {DType::f64});
+  const int64_t planes = shape.numel() / (h * w);
+  const Shape pooled{planes, size.h, size.w};  // refuses sizes that no tensor has
+  // Windows of different sizes: the means along one axis, then along the other. So a NaN stays in its windows.
+  const DType dtype = x.value().dtype();
+  const auto means = [](const Variable& of, int dimension, int64_t windows) {
+    const int64_t extent = of.shape()[dimension];
+    std::vector<Variable> all;
     for (int64_t i = 0; i < windows; ++i) {
       const int64_t begin = i * extent / windows, end = ((i + 1) * extent + windows - 1) / windows;
-      for (int64_t j = begin; j < end; ++j)
-        values.data<double>()[j * windows + i] = 1 / static_cast<double>(end - begin);
+      all.push_back(mean(slice(of, dimension, begin, end), {dimension}, true));
     }
-    return Variable(values.to(wide).to(x.value().device()));
+    return concat(all, dimension);
   };
-  const int64_t planes = shape.numel() / (h * w);
-  const Shape between{planes, size.h, size.w};  // refuses sizes that no tensor has
-  Variable y = matmul(reshape(convert(x, wide), {planes, h, w}), weights(w, size.w));
-  y = transpose(matmul(transpose(y, 1, 2), weights(h, size.h)), 1, 2);
+  const Variable images = reshape(convert(x, parameter_dtype(dtype)), {planes, h, w});
+  const Variable y = means(means(images, 2, size.w), 1, size.h);
   Shape result = shape;
-  result[-2] = size.h;
-  result[-1] = size.w;
+  result[-2] = pooled[1];
+  result[-1] = pooled[2];
   return convert(reshape(y, result), dtype);
 }
 Variable upsample_nearest2d(const Variable& x, const Extent2& factor) {

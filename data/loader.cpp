@@ -14,6 +14,18 @@
 #include "tern/core/stopwatch.h"
 
 namespace tern {
+
+/// Makes a batch of samples. Immutable; the threads of a loader share it.
+class Collator {
+ public:
+  virtual ~Collator() = default;
+  /// The memory of a batch of n samples, as far as n determines it. The thread that calls the loader calls this.
+  virtual LoadedBatch allocate(int64_t n) const = 0;
+  /// Fills `batch` with the samples `indices`, as they are in `epoch`. The threads of the loader call this, or
+  /// `next` if there are none.
+  virtual void fill(std::span<const int64_t> indices, int64_t epoch, LoadedBatch& batch) const = 0;
+};
+
 namespace {
 
 /// Sorts pools of whole steps by length, as Sampler::lengths says.
@@ -186,7 +198,7 @@ DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const Loa
         sampler.step_size, " samples to a step, expected ", options.batch_size, " for each of ", sampler.ranks,
         " ranks");
   // Count whole batches in the smallest share, so that every rank takes the same number of steps.
-  const int64_t share = options.drop_last ? sampler.size / sampler.ranks : sampler.share();
+  const int64_t largest = sampler.share(), share = options.drop_last ? sampler.size / sampler.ranks : largest;
   batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;
   check_input(!options.drop_last || batches_ > 0, "loader: a batch of ", options.batch_size,
               " samples is larger than the data, which has ", share, " for each rank");
@@ -220,6 +232,7 @@ void DataLoader::start(const DataPosition& position) {
 
 std::optional<LoadedBatch> DataLoader::next() {
   if (given_ == batches_) return {};
+  check(options_.threads == 0 || !threads_.empty(), "loader: next after a start that failed, expected another start");
   const Stopwatch stopwatch(wait_seconds_);
   if (options_.threads == 0) {
     const auto indices = indices_of(given_++);

@@ -361,21 +361,22 @@ void local_response_norm(const Tensor& x, const LocalResponseNormOptions& option
     const Reach reach(size);
     const auto k = static_cast<float>(options.k), beta = static_cast<float>(options.beta),
                alpha = static_cast<float>(options.alpha / static_cast<double>(size));
-    for_each_strip(
-        x, reach.below, reach.above, [=](int64_t pixel, int64_t begin, int64_t width, int64_t from, int64_t to) {
-          const T* row = in + pixel * channels;
-          float squares[kRow] = {}, sum[kStrip] = {};
-          const int64_t shift = reach.below - begin;
+    for_each_strip(x, reach.below, reach.above,
+                   [=](int64_t pixel, int64_t begin, int64_t width, int64_t from, int64_t to) {
+                     const T* row = in + pixel * channels;
+                     float squares[kRow] = {}, sum[kStrip] = {};
+                     const int64_t shift = reach.below - begin;
 #pragma omp simd
-          for (int64_t c = from; c < to; ++c) squares[c + shift] = load(row + c) * load(row + c);
-          window_sums(squares, size, width, sum);
+                     for (int64_t c = from; c < to; ++c) squares[c + shift] = load(row + c) * load(row + c);
+                     window_sums(squares, size, width, sum);
 #pragma omp simd
-          for (int64_t c = 0; c < width; ++c) {
-            const float base = k + alpha * sum[c];
-            store(under + pixel * channels + begin + c, base);
-            store(out + pixel * channels + begin + c, load(row + begin + c) * exponential(-beta * logarithm(base)));
-          }
-        });
+                     for (int64_t c = 0; c < width; ++c) {
+                       const float base = k + alpha * sum[c];
+                       store(under + pixel * channels + begin + c, base);
+                       store(out + pixel * channels + begin + c,
+                             load(row + begin + c) * exponential(-beta * logarithm_of_any(base)));
+                     }
+                   });
   });
 }
 
@@ -406,7 +407,7 @@ void local_response_norm_backward(const Tensor& dy, const Tensor& x, const Tenso
 #pragma omp simd
           for (int64_t c = from; c < to; ++c) {
             const float base = load(under + row + c),
-                        value = load(d_out + row + c) * exponential(-beta * logarithm(base));
+                        value = load(d_out + row + c) * exponential(-beta * logarithm_of_any(base));
             scaled[c + shift] = value;
             ratios[c + shift] = value * load(in + row + c) / base;
           }

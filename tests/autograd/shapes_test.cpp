@@ -243,5 +243,16 @@ TEST(Shapes, TransposedConvolutionAddsUpToTheDilation) {
             "dilation");
 }
 
+// Windows of 2 to 3 columns over 7, and of 2 rows over 3. The element is in the upper windows of columns 1 and 2.
+TEST(AdaptiveAveragePool, KeepsANanInTheWindowsThatHoldIt) {
+  Tensor x = Tensor::full({1, 3, 7}, 1);
+  x.span<float>()[4] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor y = adaptive_average_pool2d(Variable(x), {2, 3}).value();
+  ASSERT_EQ(y.shape(), Shape({1, 2, 3}));
+  const auto found = y.span<float>();
+  for (const size_t i : {1, 2}) EXPECT_TRUE(std::isnan(found[i])) << i;
+  for (const size_t i : {0, 3, 4, 5}) EXPECT_EQ(found[i], 1) << i;
+}
+
 }  // namespace
 }  // namespace tern

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "tern/core/random.h"
@@ -92,6 +93,27 @@ TEST(LocalResponseNorm, SendsGradientsBack) {
   Tensor dx = empty_f64(x.shape());
   local_response_norm_backward(f64(x.shape(), {25}), x, f64(x.shape(), {5}), {.size = 1, .alpha = 1, .beta = 1}, dx);
   expect_values(dx, {-3});
+}
+
+// As PyTorch: the windows that hold a NaN or an infinity are NaN.
+TEST(LocalResponseNorm, ShowsWhatIsNotFinite) {
+  const LocalResponseNormOptions options = {.size = 5};
+  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    Tensor x = Tensor::full({1, 8, 1, 1}, 1), y = Tensor::empty(x.shape()), denominator = Tensor::empty(x.shape());
+    x.span<float>()[3] = odd;
+    local_response_norm(x, options, y, denominator);
+    Tensor dx = Tensor::empty(x.shape());
+    local_response_norm_backward(Tensor::full(x.shape(), 1), x, denominator, options, dx);
+    EXPECT_TRUE(std::isnan(y.span<float>()[3])) << odd;
+    for (const size_t c : {1, 2, 4, 5}) {
+      if (std::isnan(odd))
+        EXPECT_TRUE(std::isnan(y.span<float>()[c])) << c;
+      else
+        EXPECT_EQ(y.span<float>()[c], 0) << c;
+    }
+    for (const size_t c : {0, 6, 7}) EXPECT_TRUE(std::isfinite(y.span<float>()[c])) << c;
+    EXPECT_TRUE(std::isnan(dx.span<float>()[3])) << odd;
+  }
 }
 
 }  // namespace
