@@ -52,11 +52,15 @@ Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.ra
 Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
 Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
 
-/// The reduction of `mine` and what all other ranks send to this rank.
-Tensor reduce_received(const Collective& c, ConstBytes mine, Reduction reduction) {
+/// Memory for `bytes` of each rank. Take it before the first message of an operation is sent: if there is none, nobody
+/// has this rank's message yet.
+Tensor room_for_all(const Collective& c, size_t bytes) {
+  return Tensor::empty({c.size(), static_cast<int64_t>(bytes)}, {.dtype = DType::u8});
+}
+
+/// The reduction of `mine` and what all other ranks send to this rank, in the first row of `all`.
+Tensor reduce_received(const Collective& c, ConstBytes mine, Reduction reduction, const Tensor& all) {
   const int n = c.size(), me = c.rank();
-  const auto count = static_cast<int64_t>(mine.size());
-  const Tensor all = Tensor::empty({n, count}, {.dtype = DType::u8});
   const auto from = [&](int rank) { return bytes_of(all).subspan(rank * mine.size(), mine.size()); };
   std::ranges::copy(mine, from(me).begin());
   // In the order of arrival: each rank sends to the rank after it first.
@@ -70,11 +74,12 @@ Tensor reduce_received(const Collective& c, ConstBytes mine, Reduction reduction
 /// y = this rank's part of the reduction of all ranks' x. y may be that part of x.
 void reduce_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts, Reduction reduction) {
   const int n = c.size(), me = c.rank();
+  const Tensor all = room_for_all(c, y.size());
   for (int k = 1; k < n; ++k) {
     const int peer = (me + k) % n;
     if (const ConstBytes theirs = c.part(x, cuts, peer); !theirs.empty()) c.transport.send(peer, c.message, theirs);
   }
-  if (!y.empty()) std::ranges::copy(bytes_of(reduce_received(c, c.part(x, cuts, me), reduction)), y.begin());
+  if (!y.empty()) std::ranges::copy(bytes_of(reduce_received(c, c.part(x, cuts, me), reduction, all)), y.begin());
 }
 
 /// All ranks get all parts of y from the ranks that have them.
@@ -186,8 +191,9 @@ bool takes_one_message(int64_t bytes, int ranks) {
 }
 
 void one_message_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
+  const Tensor all = room_for_all(c, x.size());
   for (int k = 1; k < c.size(); ++k) c.transport.send((c.rank() + k) % c.size(), c.message, x);
-  const Tensor reduced = reduce_received(c, x, reduction);
+  const Tensor reduced = reduce_received(c, x, reduction, all);
   c.transport.flush();
   std::ranges::copy(bytes_of(reduced), x.begin());
 }

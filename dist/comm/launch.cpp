@@ -8,7 +8,6 @@
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/in_process.h"
-#include "tern/dist/comm/socket.h"
 
 namespace tern {
 namespace {
@@ -124,7 +123,7 @@ class Reader {
 const char* process_environment(const char* name) { return std::getenv(name); }
 
 void count_local_ranks(ClusterPlace& place) {
-  if (!detail::is_loopback(place.master)) return;
+  if (!names_this_machine(place.master)) return;
   place.local_size = place.size;
   place.local_rank = place.rank;
 }
@@ -134,8 +133,9 @@ std::optional<ClusterPlace> find_place(const Environment& environment) {
   auto place = reader.read(kOwn);
   if (place) {
     reader.find_master(kOwn, *place);
-    count_local_ranks(*place);
+    if (!reader.text(kOwn.local_size)) count_local_ranks(*place);
     place->epoch = static_cast<uint32_t>(reader.number("TERN_EPOCH", 0));
+    place->restarted = place->epoch > 0;
     place->supervised = reader.text("TERN_SUPERVISOR").has_value();
     return place;
   }
@@ -158,7 +158,8 @@ std::optional<ClusterPlace> find_place(const Environment& environment) {
     if (const auto tasks = reader.text("SLURM_STEP_TASKS_PER_NODE"))
       place->local_size = tasks_on_node(*tasks, reader.number("SLURM_NODEID", 0));
   reader.find_master(*found, *place);
-  if (found == &kTorchrun) place->epoch = static_cast<uint32_t>(reader.number("TORCHELASTIC_RESTART_COUNT", 0));
+  // Each machine's torchrun counts for itself, so the ranks of one job can differ: this is no epoch.
+  if (found == &kTorchrun) place->restarted = reader.number("TORCHELASTIC_RESTART_COUNT", 0) > 0;
   return place;
 }
 

@@ -17,7 +17,8 @@ struct ClusterPlace {
   int local_size = 1;       ///< ranks on this machine; they share its cores
   int local_rank = 0;       ///< index among the ranks on this machine
   Address master = {};      ///< address at which rank 0 listens
-  uint32_t epoch = 0;       ///< earlier restarts of the job
+  uint32_t epoch = 0;       ///< earlier restarts of the job, the same on all its ranks
+  bool restarted = false;   ///< started again after a failure: goes on from the job's checkpoint
   bool supervised = false;  ///< started by a Supervisor of this program
   std::string source = {};  ///< source of the place: "torchrun (RANK, WORLD_SIZE)"
 };
@@ -38,7 +39,7 @@ std::optional<ClusterPlace> find_place(const Environment& environment = process_
 /// variables, in this order. It has no address, because MPI finds the ranks. Throws InputError as `find_place`.
 std::optional<ClusterPlace> find_mpi_place(const Environment& environment = process_environment);
 
-/// Counts all ranks as ranks of this machine if rank 0 listens on the loopback address.
+/// Counts all ranks as ranks of this machine if rank 0's address says so: see names_this_machine.
 void count_local_ranks(ClusterPlace& place);
 
 /// The GPU of a rank, out of the `visible` GPUs that it sees. A launcher may show each rank only its own GPU.

@@ -61,7 +61,7 @@ double read_quantity(const std::string& text, const std::vector<std::pair<std::s
 }  // namespace
 
 Link parse_link(std::string_view text) {
-  constexpr double kMostLatency = 3600;
+  constexpr double kMostLatency = 3600, kLeastRate = 1e3 / 8;
   Link link;
   std::set<std::string_view> given;
   for (size_t at = 0; at <= text.size();) {
@@ -75,7 +75,7 @@ Link parse_link(std::string_view text) {
     check_input(given.insert(name).second, "link '", text, "': ", name, " is given twice");
     if (name == "rate") {
       link.bytes_per_second = read_quantity(value, {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}}, text);
-      check_input(link.bytes_per_second > 0, "link '", text, "': the rate is 0");
+      check_input(link.bytes_per_second >= kLeastRate, "link '", text, "': the rate is below 1kbit");
     } else if (name == "latency") {
       const double seconds = read_quantity(value, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, text);
       check_input(seconds <= kMostLatency, "link '", text, "': the latency is beyond ", kMostLatency, " s");

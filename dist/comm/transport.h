@@ -59,7 +59,7 @@ struct Deadlines {
   Clock::duration heartbeat = std::chrono::seconds(1);    ///< between two heartbeats
   Clock::duration dead_after = std::chrono::seconds(5);   ///< without a heartbeat: the rank counts as dead
   Clock::duration operation = std::chrono::seconds(300);  ///< in which a wait must see progress
-  Clock::duration handshake = std::chrono::seconds(1);    ///< in which a connection must prove that it has the token
+  Clock::duration handshake = std::chrono::seconds(5);    ///< in which a connection must prove that it has the token
   Clock::duration rendezvous = std::chrono::seconds(60);  ///< in which all ranks must join
   Clock::duration note = std::chrono::seconds(10);        ///< between two notes about missing ranks at the start
 };

@@ -129,22 +129,23 @@ void tell_others(Communicator& communicator, const std::function<void()>& rank) 
 void train_threads(const Application& application, const TrainSettings& settings, Console& console) {
   const InterruptGuard interrupt;
   const RunData data = load_run_data(settings);
-  run_rank_threads(static_cast<int>(*settings.workers), static_cast<int>(settings.threads),
-                   [&](std::unique_ptr<Transport> transport) {
-                     TransportCommunicator communicator(shaped(settings, std::move(transport)));
-                     const int ranks = communicator.size();
-                     FlightWatch watch(communicator, flight_folder(settings), communicator.rank() == 0);
-                     tell_others(communicator, [&] {
-                       Trainer(application, settings,
-                               {.data = data,
-                                .interrupt = interrupt,
-                                .out = console.out,
-                                .communicator = &communicator,
-                                .here = {.of_process = ranks, .of_machine = ranks},
-                                .flight = &watch})
-                           .train();
-                     });
-                   });
+  const auto train = [&](std::unique_ptr<Transport> transport) {
+    TransportCommunicator communicator(shaped(settings, std::move(transport)));
+    const int ranks = communicator.size();
+    FlightWatch watch(communicator, flight_folder(settings), communicator.rank() == 0);
+    tell_others(communicator, [&] {
+      Trainer(application, settings,
+              {.data = data,
+               .interrupt = interrupt,
+               .out = console.out,
+               .communicator = &communicator,
+               .here = {.of_process = ranks, .of_machine = ranks},
+               .flight = &watch})
+          .train();
+    });
+  };
+  run_rank_threads(static_cast<int>(*settings.workers), static_cast<int>(settings.threads), train,
+                   rank_deadlines(settings));
 }
 
 /// Returns the listener that rank 0 inherits from the supervisor, or the listener that rank 0 opens at --bind.
@@ -212,7 +213,7 @@ void train_rank(const Application& application, TrainSettings settings, ClusterP
   std::optional<InterruptGuard> interrupt;
   if (place.supervised) interrupt.emplace();  // otherwise Ctrl-C ends a rank that waits for others to join
   // A restarted job continues from the checkpoint that the former ranks left.
-  if (place.epoch > 0 && !settings.checkpoint.empty())
+  if (place.restarted && !settings.checkpoint.empty())
     settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
   if (place.rank == 0) check_places(settings);
   if (settings.transport == RankTransport::nccl && settings.device == kAnyGpu)
@@ -279,8 +280,9 @@ void run_rank_threads(int ranks, int threads, const std::function<void(int rank)
   cause.rethrow();
 }
 
-void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body) {
-  auto transports = make_in_process(ranks);
+void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body,
+                      const Deadlines& deadlines) {
+  auto transports = make_in_process(ranks, deadlines);
   run_rank_threads(ranks, threads, [&](int rank) { body(std::move(transports[static_cast<size_t>(rank)])); });
 }
 

@@ -26,6 +26,7 @@ int launch(const Application& application, TrainSettings settings, const std::op
 /// an error of one of them. Prefers a rank's own error to a PeerError, which only tells that another rank ended.
 void run_rank_threads(int ranks, int threads, const std::function<void(int rank)>& body);
 /// The same, with each rank's transport of an in-process job.
-void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body);
+void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body,
+                      const Deadlines& deadlines = {});
 
 }  // namespace tern::trainer

@@ -39,6 +39,7 @@ class Meeting {
   void meet_others();
   Connection call(int peer, const Address& where, ConnectionKind kind);
   Hello introduce(const Socket& socket, ConnectionKind kind);
+  bool means_rank_0s_machine(const std::string& host) const;
   void accept_data(Gate& gate);
   Admitted admit(Gate& gate, ConnectionKind kind);
   std::string objection_to(const Hello& hello, ConnectionKind kind) const;
@@ -82,7 +83,10 @@ void Meeting::gather_members(Gate& entrance) {
     Admitted peer = admit(entrance, ConnectionKind::control);
     const auto rank = static_cast<int>(peer.hello.rank);
     Member& member = members.ranks[peer.hello.rank];
-    member = {host_of(peer.hello), peer.hello.process, {peer.connection.socket.remote().host, peer.hello.port}};
+    const std::string from = peer.connection.socket.remote().host;
+    member = {host_of(peer.hello),
+              peer.hello.process,
+              {means_rank_0s_machine(from) ? options_.master.host : from, peer.hello.port}};
     monitor_.set_name(rank, member.name_of(rank));
     monitor_.watch(rank, std::move(peer.connection));
   }
@@ -135,9 +139,19 @@ Connection Meeting::call(int peer, const Address& where, ConnectionKind kind) {
   }
 }
 
-/// A rank listens at the local address of its connection to rank 0.
+/// Whether `host`, the address of a connection to rank 0, means rank 0's machine only to ranks on that machine. This is
+/// so if that machine takes its own name for 127.x.y.z and other machines may know it by the name.
+bool Meeting::means_rank_0s_machine(const std::string& host) const {
+  return options_.wire != Wire::plain && names_this_machine({host}) && !names_this_machine(options_.master);
+}
+
+/// A rank listens at the local address of its connection to rank 0, or at all addresses if others cannot use that one.
 Hello Meeting::introduce(const Socket& socket, ConnectionKind kind) {
-  if (!listener_) listener_.emplace(Address{socket.local().host, 0});
+  if (!listener_) {
+    const std::string here = socket.local().host;
+    const char* const everywhere = here.find(':') == std::string::npos ? "0.0.0.0" : "::";
+    listener_.emplace(Address{means_rank_0s_machine(here) ? everywhere : here, 0});
+  }
   return make_hello(kind, options_.wire, options_.epoch, options_.rank, options_.size, listener_->address().port);
 }
 

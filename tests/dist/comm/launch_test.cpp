@@ -82,8 +82,26 @@ TEST(ClusterPlace, LeavesTorchrunsStoreItsPort) {
   const auto place =
       place_in(kTorchrun + Variables{{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RESTART_COUNT", "2"}});
   EXPECT_EQ(place->master.port, 29501);
-  EXPECT_EQ(place->epoch, 2);
   EXPECT_EQ(place_in(kTorchrun + Variables{{"TERN_MASTER_PORT", "4000"}})->master.port, 4000);
+}
+
+// Each machine's torchrun counts its own restarts. A machine that takes the place of another one begins with 0.
+TEST(ClusterPlace, TorchrunsCountOfRestartsIsNoEpoch) {
+  const auto first = place_in(kTorchrun + Variables{{"TORCHELASTIC_RESTART_COUNT", "0"}});
+  const auto again = place_in(kTorchrun + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}});
+  EXPECT_EQ(first->epoch, again->epoch);
+  EXPECT_FALSE(first->restarted);
+  EXPECT_TRUE(again->restarted);
+}
+
+// Machines resolve a name differently: Debian takes its own for 127.0.1.1. So no name is looked up.
+TEST(ClusterPlace, CountsRanksAsLocalByTheAddressesTextAlone) {
+  const Variables two = {{"TERN_RANK", "1"}, {"TERN_WORLD_SIZE", "2"}};
+  EXPECT_EQ(place_in(two + Variables{{"TERN_MASTER_ADDR", "localhost"}})->local_size, 2);
+  EXPECT_EQ(place_in(two + Variables{{"TERN_MASTER_ADDR", "0.0.0.0"}})->local_size, 1);
+  EXPECT_EQ(place_in(two + Variables{{"TERN_MASTER_ADDR", "no-such-host.invalid"}})->local_size, 1);
+  EXPECT_EQ(place_in(two + Variables{{"TERN_MASTER_ADDR", "localhost"}, {"TERN_LOCAL_WORLD_SIZE", "1"}})->local_size, 1)
+      << "what the environment says counts";
 }
 
 TEST(ClusterPlace, NeedsAllThatTorchrunSets) {

@@ -19,9 +19,26 @@ TEST(ParseLink, ReadsRatesAndLatencies) {
 }
 
 TEST(ParseLink, RefusesWhatItCannotRead) {
-  for (const char* text : {"rate", "rate=", "rate=1", "rate=gbit", "rate=0gbit", "rate=-1gbit", "rate=1gbits",
-                           "speed=1gbit", "latency=1m", "rate=infgbit", "latency=1e9s", "rate=1gbit,rate=2gbit", "fast",
-                           "1gbit,2gbit", "rate=1gbit;latency=1ms", "", "1gbit,", ",1gbit", "rate=1gbit,,latency=1ms"})
+  for (const char* text : {"rate",
+                           "rate=",
+                           "rate=1",
+                           "rate=gbit",
+                           "rate=0gbit",
+                           "rate=0.9kbit",
+                           "rate=-1gbit",
+                           "rate=1gbits",
+                           "speed=1gbit",
+                           "latency=1m",
+                           "rate=infgbit",
+                           "latency=1e9s",
+                           "rate=1gbit,rate=2gbit",
+                           "fast",
+                           "1gbit,2gbit",
+                           "rate=1gbit;latency=1ms",
+                           "",
+                           "1gbit,",
+                           ",1gbit",
+                           "rate=1gbit,,latency=1ms"})
     EXPECT_NE(message_of<InputError>([&] { parse_link(text); }), "") << text;
 }
 

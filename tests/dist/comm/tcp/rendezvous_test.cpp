@@ -7,6 +7,9 @@
 
 #include <atomic>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <thread>
 
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/tcp/handshake.h"
@@ -103,6 +106,62 @@ TEST(Rendezvous, APlainWireStaysOnThisMachine) {
     make_tcp({.rank = 1, .size = 2, .master = {"203.0.113.7", 29400}, .token = kJobToken, .wire = Wire::plain});
   });
   EXPECT_TRUE(names(error, "203.0.113.7:29400: found an address that other machines can reach")) << error;
+}
+
+/// Listening TCP sockets of this machine that take IPv4 connections at any address.
+int64_t listeners_everywhere() {
+  std::ifstream table("/proc/net/tcp");
+  int64_t count = 0;
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string entry, local, remote, state;
+    words >> entry >> local >> remote >> state;
+    count += local.starts_with("00000000:") && state == "0A";
+  }
+  return count;
+}
+
+// A machine can take its own name for 127.x.y.z. Then its ranks call rank 0 there, but other machines cannot use such
+// an address. 0.0.0.0 is a name of this kind: calls to it come from 127.0.0.1.
+TEST(Rendezvous, RanksOnRank0sMachineCanBeReachedByItsName) {
+  Listener listener{Address{"0.0.0.0", 0}};
+  const Address master = listener.address();
+  const int64_t before = listeners_everywhere();
+  int64_t during = 0;
+  const auto errors = on_ranks(4, [&](int rank) {
+    if (rank == 3) {  // says that it listens at port 1
+      std::string why;
+      const auto soon = Clock::now() + std::chrono::seconds(5);
+      const Hello own = detail::make_hello(detail::ConnectionKind::control, Wire::mac, 0, 1, 3, 1);
+      const auto in = detail::knock(detail::connect(master, soon, why), own, {0, kJobToken}, master, soon);
+      EXPECT_TRUE(in);
+      std::this_thread::sleep_for(milliseconds(200));
+      during = listeners_everywhere();
+      std::this_thread::sleep_for(milliseconds(600));
+      return;
+    }
+    if (rank == 1) return;
+    TcpOptions options = {.rank = rank, .size = 3, .master = master, .token = kJobToken, .wire = Wire::mac};
+    options.deadlines = kRendezvousDeadlines;
+    rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
+  });
+  EXPECT_TRUE(names(errors[2], "rank 1 does not answer at 0.0.0.0:1")) << errors[2];
+  EXPECT_GT(during, before) << "rank 2 listens at all addresses";
+}
+
+TEST(Rendezvous, AHostThatIsNotKnownYetIsAskedForAgain) {
+  const auto begin = Clock::now();
+  const auto error = message_of<PeerError>([] {
+    make_tcp({.rank = 1,
+              .size = 2,
+              .master = {"tern-0.invalid", 29400},
+              .token = kJobToken,
+              .wire = Wire::tls,
+              .deadlines = kRendezvousDeadlines});
+  });
+  EXPECT_TRUE(names(error, "rank 0 does not answer at tern-0.invalid:29400: ")) << error;
+  EXPECT_TRUE(names(error, "the host is not known")) << error;
+  EXPECT_GE(Clock::now() - begin, milliseconds(250));
 }
 
 // So a man in the middle cannot connect a rank to another rank than the one that it calls.
