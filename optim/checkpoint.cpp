@@ -15,7 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-", kSuffix = ".tern", kContract = "contract.", kNote = "note.";
 constexpr std::string_view kFormat = "tern-checkpoint-2";
-constexpr std::string_view kFormatBefore = "tern-checkpoint-1";  // earlier: no run, rank, ranks, contract or parts
 
 /// Parses a number that consists of digits only, without sign or spaces. Returns false for any other text.
 template <class Number>
@@ -206,7 +205,7 @@ Checkpoint load_checkpoint_part(const fs::path& file, const StateDict& into) {
 
 bool is_checkpoint(const SafetensorsFile& file) {
   const auto format = file.metadata.find("format");
-  return format != file.metadata.end() && (format->second == kFormat || format->second == kFormatBefore);
+  return format != file.metadata.end() && format->second == kFormat;
 }
 
 namespace {
@@ -216,7 +215,7 @@ Checkpoint to_place(SafetensorsFile& read, const fs::path& file) {
   Fields fields(read.metadata, file);
   if (!is_checkpoint(read)) fields.fail("format", fields.text("format"), join({"'", kFormat, "'"}));
   Checkpoint checkpoint{.file = file, .checksum = read.checksum};
-  if (fields.text("format") == kFormat) take_place(fields, checkpoint);
+  take_place(fields, checkpoint);
   fields.number("step", checkpoint.step);
   fields.number("epoch", checkpoint.epoch);
   fields.number("position", checkpoint.position);
@@ -246,14 +245,6 @@ Checkpoint to_checkpoint(SafetensorsFile read, const fs::path& file) {
 
 namespace {
 
-/// Throws InputError if the format is the earlier one, from which no run can continue.
-void check_format(const Metadata& metadata, const fs::path& file) {
-  const auto format = metadata.find("format");
-  check_input(format == metadata.end() || format->second != kFormatBefore, file.string(),
-              ": __metadata__ 'format': found '", kFormatBefore, "', expected '", kFormat,
-              "': an earlier tern wrote it, and a run cannot go on from it; its parameters can be read (--init)");
-}
-
 void check_name(const Checkpoint& checkpoint) {
   const auto named = step_in(checkpoint.file);
   check_input(!named || *named == checkpoint.step, checkpoint.file.string(), ": __metadata__ 'step': found '",
@@ -264,7 +255,6 @@ void check_name(const Checkpoint& checkpoint) {
 
 Checkpoint read_checkpoint(const fs::path& file, const StateDict& into) {
   SafetensorsFile read = read_safetensors(file, into);
-  check_format(read.metadata, file);
   Checkpoint checkpoint = to_checkpoint(std::move(read), file);
   check_name(checkpoint);
   return checkpoint;
@@ -274,7 +264,6 @@ Checkpoint load_checkpoint_place(const fs::path& folder) {
   const fs::path file = scan_some(folder).front().file;
   SafetensorsFile read;
   read.metadata = read_safetensors_metadata(file);
-  check_format(read.metadata, file);
   Checkpoint checkpoint = to_place(read, file);
   check_name(checkpoint);
   return checkpoint;

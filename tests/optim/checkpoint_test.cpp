@@ -241,28 +241,6 @@ TEST(Checkpoint, NamesTheFieldThatIsOdd) {
   }
 }
 
-// These files are older than the ids of runs.
-TEST(Checkpoint, ReadsTheFormerFormatForItsModelAlone) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path() / "step-00000003.tern";
-  StateDict tensors;
-  tensors.add("model/w", Tensor::full({4}, 2));
-  write_safetensors(file, tensors,
-                    {{"format", "tern-checkpoint-1"},
-                     {"step", "3"},
-                     {"epoch", "0"},
-                     {"position", "3"},
-                     {"seed", "1"},
-                     {"sections", "model/"}});
-  SafetensorsFile read = read_safetensors(file);
-  EXPECT_TRUE(is_checkpoint(read));
-  EXPECT_EQ(to_checkpoint(std::move(read), file).section("model").at("w").to_vector<float>(), std::vector<float>(4, 2));
-  const std::string message = message_of<InputError>([&] { read_checkpoint(file); });
-  EXPECT_TRUE(message.starts_with(file.string() +
-                                  ": __metadata__ 'format': found 'tern-checkpoint-1', expected 'tern-checkpoint-2'"))
-      << message;
-}
-
 TEST(Checkpoint, SurvivesAKilledWriterAtAnyMoment) {
   const TemporaryFolder folder;
   const RandomStream random({.seed = 7});

@@ -224,9 +224,8 @@ std::optional<RunResult> read_numbers(const std::filesystem::path& path) {
   const Json kept = read_summed(path);
   if (kept.is_null()) return std::nullopt;
   try {
-    return RunResult{.seconds = kept.at("seconds"),
-                     .numbers = kept.at("numbers").get<Numbers>(),
-                     .processor = kept.value("processor", "")};
+    return RunResult{
+        .seconds = kept.at("seconds"), .numbers = kept.at("numbers").get<Numbers>(), .processor = kept.at("processor")};
   } catch (const Json::exception&) {
     return std::nullopt;
   }

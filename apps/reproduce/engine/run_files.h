@@ -17,8 +17,7 @@ std::optional<RunResult> read_result(const std::filesystem::path& log);
 /// The present step of a run; nullopt if the last line is neither a step nor an evaluation.
 std::optional<int64_t> read_step(const std::filesystem::path& log);
 
-// The file of a study's numbers, duration and processor: JSON with a checksum. Numbers read back exactly. Files of
-// former versions have no processor.
+// The file of a study's numbers, duration and processor: JSON with a checksum. Numbers read back exactly.
 
 /// Throws Error if a number is not finite.
 void write_numbers(const std::filesystem::path& path, const RunResult& result);

@@ -1,5 +1,4 @@
 #include "tern/trainer/run/checkpoint.h"
-#include "tern/dist/methods/replicas.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,6 +19,7 @@
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
 #include "tern/core/random.h"
+#include "tern/dist/methods/tensors.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/flags/flag_table.h"
 #include "tern/trainer/flags/rules.h"
@@ -66,17 +66,7 @@ Metadata own_flags(const TrainSettings& s, bool change_training) {
   return flags;
 }
 
-/// The flags that do not change the training. Checkpoints of former versions have some of them.
-std::set<std::string> flags_of_any_value(const TrainSettings& s) {
-  std::set<std::string> flags;
-  visit_flags(s, [&](const Flag& flag, const auto&) {
-    if (flag.agreement != Agreement::result) flags.insert(std::string("--") + flag.name);
-  });
-  for (const auto& [name, value] : own_flags(s, false)) flags.insert(name);
-  return flags;
-}
-
-void check_contract(const Checkpoint& checkpoint, const Metadata& now, const TrainSettings& settings) {
+void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
   const auto value_of = [](const Metadata& contract, const std::string& name) {
     const auto entry = contract.find(name);
     return entry == contract.end() ? "" : entry->second;
@@ -88,12 +78,8 @@ void check_contract(const Checkpoint& checkpoint, const Metadata& now, const Tra
   };
   // These come first, because other flags have other defaults with them.
   for (const char* name : {"application", "--workers", "--method"}) check_name(name);
-  // Checkpoints of former versions do not know their data.
-  const bool knows_data = checkpoint.contract.contains(kTrainingData) && now.contains(kTrainingData);
-  const std::set<std::string> any_value = flags_of_any_value(settings);
   for (const Metadata* contract : {&now, &checkpoint.contract})
-    for (const auto& [name, value] : *contract)
-      if ((name != kTrainingData || knows_data) && !any_value.contains(name)) check_name(name);
+    for (const auto& [name, value] : *contract) check_name(name);
 }
 
 /// `source` tells what the expected value comes from.
@@ -112,7 +98,7 @@ Metadata checkpoint_contract(const RunStart& run) {
 
 /// Checks that this is the part of `rank` in a checkpoint of this run.
 void check_part(const Checkpoint& part, const RunStart& run, int rank, int ranks) {
-  check_contract(part, checkpoint_contract(run), run.settings);
+  check_contract(part, checkpoint_contract(run));
   check_field(part, "rank", part.rank, rank, "whose part belongs there");
   check_field(part, "ranks", part.ranks, ranks, "as this run has");
   check_field(part, "seed", part.seed, static_cast<uint64_t>(run.settings.seed), "as --seed");

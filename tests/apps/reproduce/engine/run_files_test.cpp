@@ -168,14 +168,6 @@ TEST(ReadNumbers, HasTheProcessorOfTheStudy) {
     keep_result(kept, run, *found);
     EXPECT_EQ(kept_result(kept, run).has_value(), processor != "another");
   }
-  // A file of a former version.
-  const std::string text = R"({"numbers":{"square":[4.0]},"seconds":2.0)";
-  const std::string whole = text + '}';
-  write_file(file, text + ",\"crc32c\":" + std::to_string(crc32c(std::as_bytes(std::span(whole)))) + '}');
-  const auto former = read_numbers(file);
-  ASSERT_TRUE(former);
-  EXPECT_EQ(former->numbers.at("square"), std::vector{4.0});
-  EXPECT_EQ(former->processor, "");
 }
 
 }  // namespace

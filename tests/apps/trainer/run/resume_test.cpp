@@ -192,11 +192,12 @@ TEST_F(TrainLenetResume, RefusesOtherDataOfTheSameSize) {
   write_file(file, before);
   EXPECT_EQ(resumed().code, 0);
 
-  // A checkpoint of a former version does not tell its data.
-  Checkpoint former = load_checkpoint(place("run"));
-  EXPECT_EQ(former.contract.erase("training data"), 1);
-  save_checkpoint(place("run"), former);
-  EXPECT_EQ(resumed().code, 0);
+  Checkpoint without = load_checkpoint(place("run"));
+  EXPECT_EQ(without.contract.erase("training data"), 1);
+  save_checkpoint(place("run"), without);
+  const Outcome unknown = resumed();
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("training data was not given and is "), std::string::npos) << unknown.err;
 }
 
 TEST_F(TrainLenetResume, GoesOnWithARunThatBeganWithInit) {
@@ -215,13 +216,6 @@ TEST_F(TrainLenetResume, GoesOnWithARunThatBeganWithInit) {
               unbroken);
     EXPECT_EQ(read_file(place("resumed")), read_file(place("unbroken")));
   }
-
-  // A checkpoint of a former version has the flag.
-  Checkpoint former = load_checkpoint(place("run"));
-  former.contract["--init-partial"] = "true";
-  save_checkpoint(place("run"), former);
-  const Outcome outcome = run({"--iterations", "21", "--checkpoint", place("run"), "--freeze", "conv*", "--resume"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
 TEST_F(TrainLenetResume, RefusesALengthThatChangesTheRates) {
@@ -301,31 +295,6 @@ TEST_F(TrainLenetResume, KeepsTheIdOfItsRun) {
   ASSERT_EQ(run({"--iterations", "5", "--checkpoint", place("run"), "--resume"}).code, 0);
   EXPECT_EQ(load_checkpoint(place("run")).step, 5);
   EXPECT_EQ(id("run"), first);
-}
-
-/// Rewrites the file in the former format: without the run's id, its rank and number of ranks, its parts and its
-/// contract.
-void write_as_before(const std::filesystem::path& file) {
-  SafetensorsFile read = read_safetensors(file);
-  for (const char* name : {"run", "rank", "ranks", "parts"}) read.metadata.erase(name);
-  read.metadata["format"] = "tern-checkpoint-1";
-  Metadata metadata;
-  for (const auto& [name, value] : read.metadata)
-    metadata[name.starts_with("contract.") ? "note." + name.substr(9) : name] = value;
-  write_safetensors(file, read.tensors, metadata);
-}
-
-TEST_F(TrainLenetResume, TakesTheParametersAloneOfTheFormerFormat) {
-  const std::string file = place("run/step-00000004.tern");
-  ASSERT_EQ(run({"--iterations", "4", "--checkpoint", place("run"), "--save", place("saved")}).code, 0);
-  write_as_before(file);
-  const Outcome resumed = run({"--iterations", "4", "--checkpoint", place("run"), "--resume"});
-  EXPECT_EQ(resumed.code, 2);
-  EXPECT_NE(resumed.err.find(file + ": __metadata__ 'format': found 'tern-checkpoint-1', expected 'tern-checkpoint-2'"),
-            std::string::npos)
-      << resumed.err;
-  EXPECT_NE(resumed.err.find("--init"), std::string::npos) << resumed.err;
-  EXPECT_EQ(train({"--iterations", "4", "--init", file}), train({"--iterations", "4", "--init", place("saved")}));
 }
 
 TEST_F(TrainLenetResume, SyncsTheLogBeforeEachCheckpointCounts) {
