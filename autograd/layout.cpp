@@ -111,7 +111,7 @@ struct Concat {
   std::vector<Shape> shapes;
 
   Tensor forward(std::span<const Tensor> inputs) {
-    check(!inputs.empty(), "concat: no inputs");
+    check(!inputs.empty(), "concat: found no inputs, expected 1 or more");
     const Tensor& like = inputs.front();
     dimension = place_of("concat", like.shape(), dimension);
     Shape total = like.shape();
@@ -156,7 +156,7 @@ struct Slice {
     x_shape = x.shape();
     dimension = place_of("slice", x_shape, dimension);
     check(0 <= begin && begin <= end && end <= x_shape[dimension], "slice: indices ", begin, " to ", end,
-          " of dimension ", dimension, " of shape ", x_shape);
+          " of dimension ", dimension, " of shape ", x_shape, ", expected a range within 0 to ", x_shape[dimension]);
     offsets[static_cast<size_t>(dimension)] = begin;
     Shape shape = x_shape;
     shape[dimension] = end - begin;

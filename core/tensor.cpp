@@ -154,7 +154,7 @@ Tensor Tensor::reshape(std::span<const int64_t> extents) const {
 
 Tensor Tensor::slice(int64_t begin, int64_t end) const {
   check(rank() > 0 && 0 <= begin && begin <= end && end <= size(0), "slice: rows ", begin, " to ", end, " of shape ",
-        shape_);
+        shape_, ", expected a range within its first dimension");
   Shape shape = shape_;
   shape[0] = end - begin;
   const size_t row_bytes = static_cast<size_t>(shape_.numel_from(1)) * size_of(dtype_);

@@ -159,8 +159,8 @@ size_t XzSource::read(std::span<uint8_t> bytes) {
 }  // namespace
 
 std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file) {
-  if (is_gzip(file)) return gzip_source(std::move(name), std::move(file));
-  if (is_xz(file)) return xz_source(std::move(name), std::move(file));
+  if (is_gzip(file)) return std::make_unique<GzipSource>(std::move(name), std::move(file));
+  if (is_xz(file)) return std::make_unique<XzSource>(std::move(name), std::move(file));
   return std::make_unique<PlainSource>(std::move(name), std::move(file));
 }
 
@@ -201,14 +201,6 @@ std::filesystem::path find_one_file(const std::filesystem::path& folder, const s
   }
   check_input(found.size() == 1, before, found.size(), after);
   return found.front();
-}
-
-std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file) {
-  return std::make_unique<GzipSource>(std::move(name), std::move(file));
-}
-
-std::unique_ptr<ByteSource> xz_source(std::string name, std::vector<uint8_t> file) {
-  return std::make_unique<XzSource>(std::move(name), std::move(file));
 }
 
 }  // namespace tern

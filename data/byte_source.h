@@ -28,7 +28,8 @@ class ByteSource {
   std::string name_;
 };
 
-/// Opens a file. Unpacks it if its content (not its name) is gzip or xz. Throws InputError if the file cannot be read.
+/// Opens a file. Unpacks it if its content (not its name) is gzip or xz, and verifies its checksums. Throws InputError
+/// if the file cannot be read.
 std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path);
 /// Opens a file that is already in memory; unpacks it in the same way.
 std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file);
@@ -43,9 +44,5 @@ std::vector<uint8_t> read_bytes(const std::filesystem::path& path);
 /// The message is `before`, the number of such files, and `after`.
 std::filesystem::path find_one_file(const std::filesystem::path& folder, const std::vector<std::string>& endings,
                                     const std::string& before, const std::string& after);
-
-/// Unpack `file` and verify its checksums.
-std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file);
-std::unique_ptr<ByteSource> xz_source(std::string name, std::vector<uint8_t> file);
 
 }  // namespace tern

@@ -5,6 +5,7 @@
 
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
+#include "tern/core/parallel.h"
 
 namespace tern {
 
@@ -97,6 +98,19 @@ int64_t MemoryDataset::read(int64_t index, std::span<uint8_t> pixels) const {
         " bytes of pixels, an example has ", spec_.numel());
   std::copy_n(pixels_.begin() + index * spec_.numel(), pixels.size(), pixels.begin());
   return labels_[static_cast<size_t>(index)];
+}
+
+MemoryDataset draw_dataset(const ImageSpec& spec, int64_t size,
+                           const std::function<int64_t(int64_t index, std::span<uint8_t> pixels)>& draw) {
+  const auto count = static_cast<size_t>(size), numel = static_cast<size_t>(spec.numel());
+  std::vector<uint8_t> pixels(count * numel), labels(count);
+  parallel_for(0, size, 100, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const std::span own(pixels.data() + static_cast<size_t>(i) * numel, numel);
+      labels[static_cast<size_t>(i)] = static_cast<uint8_t>(draw(i, own));
+    }
+  });
+  return {spec, std::move(pixels), std::move(labels)};
 }
 
 }  // namespace tern

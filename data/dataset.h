@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -93,5 +94,10 @@ class MemoryDataset final : public ImageDataset {
   std::vector<uint8_t> pixels_;
   std::vector<uint8_t> labels_;
 };
+
+/// A data set of `size` images. `draw(i, pixels)` fills the pixels [H, W, C] of image i and returns its label; several
+/// threads call it.
+MemoryDataset draw_dataset(const ImageSpec& spec, int64_t size,
+                           const std::function<int64_t(int64_t index, std::span<uint8_t> pixels)>& draw);
 
 }  // namespace tern

@@ -2,10 +2,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
-#include "tern/core/parallel.h"
 #include "tern/core/random.h"
 #include "tern/data/chance.h"
 #include "tern/data/generated.h"
@@ -199,17 +197,9 @@ int64_t draw_digit(uint64_t seed, Split split, int64_t index, std::span<uint8_t>
 }
 
 MemoryDataset make_digits(uint64_t seed, Split split) {
-  const ImageSpec spec{.channels = 1, .height = kDigitSide, .width = kDigitSide, .classes = 10};
-  const auto size = static_cast<size_t>(split == Split::train ? kTrainSize : kTestSize);
-  const auto numel = static_cast<size_t>(spec.numel());
-  std::vector<uint8_t> pixels(size * numel), labels(size);
-  parallel_for(0, static_cast<int64_t>(size), 100, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const std::span own(pixels.data() + static_cast<size_t>(i) * numel, numel);
-      labels[static_cast<size_t>(i)] = static_cast<uint8_t>(draw_digit(seed, split, i, own));
-    }
-  });
-  return {spec, std::move(pixels), std::move(labels)};
+  return draw_dataset({.channels = 1, .height = kDigitSide, .width = kDigitSide, .classes = 10},
+                      split == Split::train ? kTrainSize : kTestSize,
+                      [=](int64_t index, std::span<uint8_t> pixels) { return draw_digit(seed, split, index, pixels); });
 }
 
 }  // namespace tern

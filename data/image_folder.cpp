@@ -19,7 +19,7 @@ constexpr int kChannels = 3;
 
 ImageFolder::ImageFolder(ImageList list, const ImageFolderOptions& options)
     : list_(std::move(list)), options_(options) {
-  check(options.side > 0, "image folder: ", options.side, " pixels a side");
+  check(options.side > 0, "image folder: images of ", options.side, " pixels a side, expected 1 or more");
 }
 
 ImageSpec ImageFolder::spec() const {

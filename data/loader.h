@@ -75,16 +75,7 @@ struct DataPosition {
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };
 
-/// Makes a batch of samples. Immutable; the threads of a loader share it.
-class Collator {
- public:
-  virtual ~Collator() = default;
-  /// The memory of a batch of n samples, as far as n determines it. The thread that calls the loader calls this.
-  virtual LoadedBatch allocate(int64_t n) const = 0;
-  /// Fills `batch` with the samples `indices`, as they are in `epoch`. The threads of the loader call this, or
-  /// `next` if there are none.
-  virtual void fill(std::span<const int64_t> indices, int64_t epoch, LoadedBatch& batch) const = 0;
-};
+class Collator;
 
 /// Makes batches from a data set; its own threads prepare them ahead. A batch depends only on the data, sampler,
 /// options and position, not on the number of threads. Only one thread may call a loader. The data set is shared and

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
-#include <vector>
 
-#include "tern/core/parallel.h"
 #include "tern/core/random.h"
 #include "tern/data/chance.h"
 
@@ -89,17 +86,9 @@ int64_t draw_tones(uint64_t seed, Split split, int64_t index, std::span<uint8_t>
 }
 
 MemoryDataset make_tones(uint64_t seed, Split split) {
-  const ImageSpec spec{.channels = 1, .height = kToneBands, .width = kToneFrames, .classes = kToneClasses};
-  const auto size = static_cast<size_t>(split == Split::train ? kTrainSize : kTestSize);
-  const auto numel = static_cast<size_t>(spec.numel());
-  std::vector<uint8_t> loudness(size * numel), labels(size);
-  parallel_for(0, static_cast<int64_t>(size), 100, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const std::span own(loudness.data() + static_cast<size_t>(i) * numel, numel);
-      labels[static_cast<size_t>(i)] = static_cast<uint8_t>(draw_tones(seed, split, i, own));
-    }
-  });
-  return {spec, std::move(loudness), std::move(labels)};
+  return draw_dataset({.channels = 1, .height = kToneBands, .width = kToneFrames, .classes = kToneClasses},
+                      split == Split::train ? kTrainSize : kTestSize,
+                      [=](int64_t index, std::span<uint8_t> pixels) { return draw_tones(seed, split, index, pixels); });
 }
 
 }  // namespace tern

@@ -209,8 +209,8 @@ ImageSpec Transform::output(const ImageSpec& input) const {
   };
   check_input(fits(mean) && fits(deviation), "transform: ", mean.size(), " means and ", deviation.size(),
               " deviations, expected one or one for each of ", input.channels, " channels");
-  check_input(std::ranges::all_of(deviation, [](float value) { return value > 0; }),
-              "transform: a deviation is not positive");
+  for (const float value : deviation)
+    check_input(value > 0, "transform: a deviation of ", value, ", expected a number above 0");
   check_input(!random_area || (pad == 0 && !random_crop && least_area > 0 && least_area <= 1),
               "transform: a random area of at least ", least_area, " with pad ", pad, random_crop ? " and" : " without",
               " a random crop, expected a share in (0, 1], pad 0 and no random crop");

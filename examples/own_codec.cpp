@@ -34,7 +34,7 @@ struct ScaledSign final : GradientCodec {
   }
 };
 
-std::unique_ptr<GradientCodec> make_sign(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_sign(SpecParameters& options) {
   options.finish();  // it has no parameters
   return std::make_unique<ScaledSign>();
 }

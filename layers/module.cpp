@@ -15,7 +15,8 @@ std::string under(const std::string& path, const std::string& name) {
 
 Shape TensorRange::shape_in(const Shape& whole) const {
   check(dimension >= 0 && dimension < whole.rank() && 0 <= begin && begin <= end && end <= whole[dimension],
-        "range of ", whole, ": ", begin, " to ", end, " of dimension ", dimension);
+        "range of ", whole, ": found ", begin, " to ", end, " of dimension ", dimension,
+        ", expected a range within one of its dimensions");
   Shape shape = whole;
   shape[dimension] = end - begin;
   return shape;

@@ -29,14 +29,14 @@ constexpr GridRow kRows[] = {
     {TrainingMethod::local_sgd, "hadamard:bits=2", 212, 98.94},
     {TrainingMethod::diloco, kFloats, 354, 98.37},
     {TrainingMethod::noloco, "", 199, 98.88},
-    {TrainingMethod::sparseloco, kSparseLoCoCodec, 301, 98.82},
+    {TrainingMethod::sparseloco, traits_of(TrainingMethod::sparseloco).codec, 301, 98.82},
     {TrainingMethod::ist, kFloats, 644, 98.37},
 };
 
 }  // namespace
 
 std::optional<Convergence> measured_convergence(const Way& way, int64_t local_steps) {
-  if (way.scope != SubnetScope::fc || (!exchanges_every_step(way.method) && local_steps != kLocalSteps))
+  if (way.scope != SubnetScope::fc || (!traits_of(way.method).every_step && local_steps != kLocalSteps))
     return std::nullopt;
   const std::string code = !way.takes_exchange() ? "" : way.has_power_sgd() ? way.exchange : way.codec;
   const auto row =

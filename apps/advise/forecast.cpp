@@ -6,6 +6,7 @@
 #include "tern/apps/advise/measure.h"
 #include "tern/core/error.h"
 #include "tern/dist/cost/round_time.h"
+#include "tern/dist/cost/subnet_round.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/methods/averaging.h"
 #include "tern/dist/methods/demo.h"
@@ -69,7 +70,7 @@ PlannedRound plan_round(Module& model, const Way& way, int workers) {
   std::vector<AveragedTensor> tensors = averaged_parameters(model, to_string(way.method));
   std::vector<Shape> shapes;
   for (const auto& [name, parameter] : model.trained_parameters()) shapes.push_back(parameter->value().shape());
-  if (!exchanges_every_step(way.method))
+  if (!traits_of(way.method).every_step)
     for (const auto& [name, buffer] : floating_buffers(model)) {
       tensors.push_back({name, buffer->numel(), false});
       shapes.push_back(buffer->shape());
@@ -120,13 +121,14 @@ std::vector<Way> Forecaster::ways(int workers) {
     for (const std::string& exchange : exchange_names())
       for (const bool overlap : {false, true})
         if (fits(exchange, codec)) all.push_back({TrainingMethod::data_parallel, codec, exchange, overlap});
-  for (const char* codec : {kFloats, "ternary", "qsgd:bits=4"})
+  for (const char* codec : {kFloats, "ternary", "qsgd:bits=4", "hadamard:bits=2"})
     all.push_back({TrainingMethod::local_sgd, codec, default_exchange(*make_codec(codec), workers)});
   all.push_back({TrainingMethod::demo});
   all.push_back({TrainingMethod::noloco});
-  all.push_back({TrainingMethod::diloco, kFloats, default_exchange(*make_codec(kFloats), workers)});
-  all.push_back(
-      {TrainingMethod::sparseloco, kSparseLoCoCodec, default_exchange(*make_codec(kSparseLoCoCodec), workers)});
+  for (const TrainingMethod method : {TrainingMethod::diloco, TrainingMethod::sparseloco}) {
+    const char* const codec = traits_of(method).codec;
+    all.push_back({method, codec, default_exchange(*make_codec(codec), workers)});
+  }
   for (const SubnetScope scope : {SubnetScope::fc, SubnetScope::filters})
     if (narrowest_layer(workbench_.model(), scope) >= workers)
       all.push_back({TrainingMethod::ist, kFloats, to_string(IndependentSubnets::Options().exchange), false, scope});
@@ -137,10 +139,10 @@ Forecast Forecaster::forecast(const Way& way, int workers) {
   if (way.method == TrainingMethod::ist) return subnets(way, workers);
   const PlannedRound planned = plan_round(workbench_.model(), way, workers);
   const double compute = way.method == TrainingMethod::demo ? demo().compute : measured_.compute;
-  const double steps = exchanges_every_step(way.method) ? 1 : static_cast<double>(local_steps_);
+  const double steps = traits_of(way.method).every_step ? 1 : static_cast<double>(local_steps_);
   Forecast forecast = {way, compute, round(way, planned) / steps, planned.sent(workers) / steps};
   forecast.exchange.wait += loss_wait(way.method, local_steps_, link_, workers, compute);
-  if (exchanges_every_step(way.method)) return forecast;
+  if (traits_of(way.method).every_step) return forecast;
   if (!change_) change_ = workbench_.change_seconds();
   forecast.compute += *change_ / steps;
   return forecast;

@@ -25,7 +25,7 @@ struct Way {
 
   bool averages_every_step() const { return method == TrainingMethod::data_parallel; }
   /// Whether the method takes --codec and --exchange. DeMo and NoLoCo have their own.
-  bool takes_exchange() const { return method != TrainingMethod::demo && method != TrainingMethod::noloco; }
+  bool takes_exchange() const { return traits_of(method).own_code.empty(); }
   bool has_power_sgd() const { return exchange == "powersgd"; }
   /// Whether the ranks get the exact mean of what they send.
   bool sends_floats() const { return codec == kFloats && !has_power_sgd(); }

@@ -191,8 +191,7 @@ std::string training_command(const networks::Variant& variant, const AdviceOptio
     if (defaults.ema_decay > 0) text += " --ema-decay 0";  // each worker has its own model
   }
   if (!way.takes_exchange()) return text;
-  const bool usual = way.codec == (way.method == TrainingMethod::sparseloco ? kSparseLoCoCodec : kFloats);
-  if (!usual) text += " --codec " + way.codec;
+  if (way.codec != traits_of(way.method).codec) text += " --codec " + way.codec;
   if (way.scope == SubnetScope::filters) text += " --ist-scope filters";
   text += " --exchange " + way.exchange;
   return way.overlap ? text + " --overlap" : text;

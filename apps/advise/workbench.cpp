@@ -8,6 +8,7 @@
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
 #include "tern/dist/cost/round_time.h"
+#include "tern/dist/cost/subnet_round.h"
 #include "tern/dist/methods/averaging.h"
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/demo.h"

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "tern/apps/advise/forecast.h"
+#include "tern/dist/cost/subnet_round.h"
 #include "tern/trainer/flags/command_line.h"
 #include "tern/trainer/run/recipe.h"
 

@@ -23,7 +23,7 @@ class StepForecast {
 
  private:
   /// Steps between exchanges.
-  double round_steps() const { return exchanges_every_step(method_) ? 1 : static_cast<double>(local_steps_); }
+  double round_steps() const { return traits_of(method_).every_step ? 1 : static_cast<double>(local_steps_); }
 
   int workers_;
   TrainingMethod method_ = {};

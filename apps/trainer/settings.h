@@ -49,21 +49,42 @@ constexpr Words<4> words_of(RankTransport) { return {"inproc", "socket", "nccl",
 /// --wire
 constexpr Words<3> words_of(Wire) { return {"plain", "mac", "tls"}; }
 
+/// Defaults of --device and --codec, and the --device that lets the trainer choose a GPU.
+inline constexpr const char *kCpu = "cpu", *kAnyGpu = "cuda", *kFloats = "none";
+
 /// --method
 enum class TrainingMethod : uint8_t { data_parallel, local_sgd, diloco, sparseloco, noloco, demo, ist };
-constexpr Words<7> words_of(TrainingMethod) {
-  return {"data-parallel", "local-sgd", "diloco", "sparseloco", "noloco", "demo", "ist"};
-}
-/// Whether ranks exchange something in every step, and so have the same model after it.
-constexpr bool exchanges_every_step(TrainingMethod method) {
-  return method == TrainingMethod::data_parallel || method == TrainingMethod::demo;
+
+/// What a method means for the trainer's flags.
+struct MethodTraits {
+  std::string_view word;           ///< of --method
+  bool every_step = false;         ///< ranks exchange in each step: then they have one model
+  std::string_view own_code = {};  ///< "sends floats"; empty if it takes --codec and --exchange
+  const char* codec = kFloats;     ///< default of --codec
+  std::optional<double> outer_lr = {}, outer_momentum = {};  ///< defaults of these flags; unset: it does not take them
+};
+/// One row for each method, in the order of the enumerators. `make_method` has the methods' constructors.
+inline constexpr MethodTraits kMethods[] = {
+    {.word = "data-parallel", .every_step = true},
+    {.word = "local-sgd"},
+    {.word = "diloco", .outer_lr = 0.7, .outer_momentum = 0.9},
+    {.word = "sparseloco", .codec = "topk-block:decay=0.95", .outer_lr = 1},
+    {.word = "noloco", .own_code = "sends floats", .outer_lr = 0.7, .outer_momentum = 0.5},
+    {.word = "demo", .every_step = true, .own_code = "has its own code"},
+    {.word = "ist"}};
+constexpr const MethodTraits& traits_of(TrainingMethod method) { return kMethods[static_cast<size_t>(method)]; }
+
+constexpr Words<std::size(kMethods)> words_of(TrainingMethod) {
+  Words<std::size(kMethods)> words;
+  for (size_t i = 0; i < words.size(); ++i) words[i] = kMethods[i].word;
+  return words;
 }
 
 /// Steps whose losses ranks on CPUs add up together, without --log-every. A method with rounds needs no message in
 /// between, but after a user's signal the ranks end only at the next sum.
 constexpr int64_t steps_of_a_sum(TrainingMethod method, int64_t local_steps) {
   constexpr int64_t kMost = 50;
-  return exchanges_every_step(method) ? 1 : std::min(local_steps, kMost);
+  return traits_of(method).every_step ? 1 : std::min(local_steps, kMost);
 }
 
 /// --ist-eval: the whole model's batch-norm statistics come from training batches, or from each test batch.
@@ -105,11 +126,6 @@ template <Worded E>
 std::string to_string(E e) {
   return std::string(words_of(e)[static_cast<size_t>(e)]);
 }
-
-/// Defaults of --device and --codec, and the --device that lets the trainer choose a GPU.
-inline constexpr const char *kCpu = "cpu", *kAnyGpu = "cuda", *kFloats = "none";
-/// The default of --codec with --method sparseloco.
-inline constexpr const char* kSparseLoCoCodec = "topk-block:decay=0.95";
 
 /// All settings of a training run. Each field is the flag of the same name; its value here is that flag's default. A
 /// value.

@@ -11,9 +11,12 @@ namespace tern {
 namespace {
 
 void check_gradient(const GradientCodec& codec, const GradientTag& tag, const Tensor& gradient) {
-  check(gradient.defined() && gradient.dtype() == DType::f32 && gradient.format() == MemoryFormat::row_major &&
-            gradient.device().type == DeviceType::cpu,
-        "codec ", codec.spec(), ", tensor '", tag.name, "': expected f32, row-major, on the CPU");
+  check(
+      gradient.defined() && gradient.dtype() == DType::f32 && gradient.format() == MemoryFormat::row_major &&
+          gradient.device().type == DeviceType::cpu,
+      "codec ", codec.spec(), ", tensor '", tag.name, "': found ",
+      gradient.defined() ? join({gradient.dtype(), ", ", gradient.format(), ", on ", gradient.device()}) : "no tensor",
+      ", expected f32, row_major, on the CPU");
 }
 
 }  // namespace
@@ -64,37 +67,6 @@ void GradientCodec::load_state(const StateDict& state) {
               " tensors of it");
 }
 
-GradientTag tag_of(const FusedGradients& message) {
-  GradientTag tag = message.front().tag;
-  if (message.size() > 1) tag.name += " to " + message.back().tag.name;
-  return tag;
-}
-
-Tensor difference(const Tensor& gradient, const Tensor& minus) {
-  Tensor result = Tensor::empty_like(gradient);
-  kernels::subtract(gradient, minus, result);
-  return result;
-}
-
-std::vector<Tensor> flat_zeros(std::span<const Tensor> tensors) {
-  int64_t count = 0;
-  for (const Tensor& tensor : tensors) count += tensor.numel();
-  const Tensor whole = Tensor::zeros({count}, {.device = tensors.front().device()});
-  std::vector<Tensor> parts;
-  int64_t begin = 0;
-  for (const Tensor& tensor : tensors) {
-    parts.push_back(whole.slice(begin, begin + tensor.numel()).reshape(tensor.shape()));
-    begin += tensor.numel();
-  }
-  return parts;
-}
-
-FusedGradients differences(FusedGradients message, std::span<const Tensor> minus) {
-  for (size_t i = 0; i < message.size(); ++i)
-    if (minus[i].defined()) message[i].gradient = difference(message[i].gradient, minus[i]);
-  return message;
-}
-
 Tensor MessageCodec::encode_difference(const FusedGradients& message, std::span<const Tensor> minus) {
   return encode(differences(message, minus), {});
 }
@@ -102,7 +74,7 @@ Tensor MessageCodec::encode_difference(const FusedGradients& message, std::span<
 std::vector<Tensor> MessageCodec::means(const Tensor&, kernels::MeanOver, const FusedGradients&) const { return {}; }
 
 void MessageCodec::subtract(const Tensor& message, const Tensor& shared, std::span<const Tensor> from) const {
-  const std::vector<Tensor> decoded = flat_zeros(from);
+  const std::vector<Tensor> decoded = FlatTensors::zeros(from).parts;
   decode_add(message.reshape({1, message.numel()}), shared, decoded);
   std::vector<kernels::ScaledAddition> additions;
   for (size_t i = 0; i < from.size(); ++i) additions.push_back({decoded[i], from[i]});

@@ -8,19 +8,12 @@
 #include <vector>
 
 #include "tern/core/error.h"
-#include "tern/core/random.h"
 #include "tern/core/state_dict.h"
 #include "tern/core/tensor.h"
+#include "tern/dist/codec/fused_gradients.h"
 #include "tern/kernels/options.h"
 
 namespace tern {
-
-/// Names a gradient. `name` is the tensor's name, for messages and state. `key` selects its random numbers: the purpose
-/// is codec, the owner is the rank that encodes.
-struct GradientTag {
-  std::string name;
-  RandomKey key;
-};
 
 /// What a codec guarantees about the decoded gradient.
 enum class CodecPromise : uint8_t {
@@ -45,24 +38,6 @@ struct CodecTraits {
   /// A message leaves out most elements, which decode to 0.
   bool sparse = false;
 };
-
-/// One rank's gradient of a tensor: f32, row-major.
-struct TaggedGradient {
-  GradientTag tag;  ///< key.owner is this rank
-  Tensor gradient;
-};
-
-/// Gradients that travel as one message, all on one device. Each tensor keeps its own scalers, tables and random
-/// numbers.
-using FusedGradients = std::vector<TaggedGradient>;
-/// A tag that names the whole message.
-GradientTag tag_of(const FusedGradients& message);
-/// gradient - minus, a new tensor.
-Tensor difference(const Tensor& gradient, const Tensor& minus);
-/// Zeros with the shapes of these f32 tensors, on their device, in one piece of memory.
-std::vector<Tensor> flat_zeros(std::span<const Tensor> tensors);
-/// The message in which gradient i is `difference(gradient i, minus[i])`, if minus[i] is defined.
-FusedGradients differences(FusedGradients message, std::span<const Tensor> minus);
 
 class FeedbackCodec;
 class MessageCodec;
@@ -255,7 +230,7 @@ class WholeMessageCodec : public GradientCodec, public MessageCodec {
 /// Whether the codec can code gradients on a device other than the CPU.
 bool codes_on_devices(GradientCodec& codec);
 
-class CodecOptions;
+class SpecParameters;
 
 /// A codec that a spec can name. The texts are for people.
 struct CodecEntry {
@@ -264,7 +239,7 @@ struct CodecEntry {
   const char* bits;        ///< per element
   const char* promise;
   /// Asks `options` for the parameters, then calls `options.finish()`. Each parameter has a default.
-  std::unique_ptr<GradientCodec> (*make)(CodecOptions& options);
+  std::unique_ptr<GradientCodec> (*make)(SpecParameters& options);
 };
 
 /// Makes the codec of a spec such as `ternary:clip=2.5` or `error-feedback:qsgd:bits=4,bucket=512`: one of tern's

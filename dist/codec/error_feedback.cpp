@@ -69,7 +69,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
       keep_all(whole);
       return bytes;
     }
-    const std::vector<Tensor> decoded = flat_zeros(left);
+    const std::vector<Tensor> decoded = FlatTensors::zeros(left).parts;
     codec.decode_add(bytes.reshape({1, bytes.numel()}), {}, decoded);
     const int64_t head = bytes_of_factors(left);
     const Tensor sent = Tensor::empty({head + bytes.numel()}, bytes.options());
@@ -85,7 +85,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
     check(bytes >= head, "messages have ", bytes, " bytes, expected at least ", head);
     for (int64_t row = 0; row < messages.size(0); ++row) {
       const Tensor message = messages.slice(row, row + 1).reshape({bytes});
-      const std::vector<Tensor> decoded = flat_zeros(sums);
+      const std::vector<Tensor> decoded = FlatTensors::zeros(sums).parts;
       codec.decode_add(message.slice(head, bytes).reshape({1, bytes - head}), {}, decoded);
       add_with_factors(message.slice(0, head), decoded, sums);
     }
@@ -99,7 +99,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
     const FusedGradients whole = corrected(message);
     const std::vector<Tensor> left = tensors_of(whole);
     const CodedMessage coded = codec.encode_parts(whole, {});
-    const std::vector<Tensor> decoded = flat_zeros(left);
+    const std::vector<Tensor> decoded = FlatTensors::zeros(left).parts;
     codec.decode_add_parts(coded.bytes, coded.lengths, {}, decoded);
     const Tensor factors = Tensor::empty({bytes_of_factors(left)}, coded.bytes.options());
     subtract_nearest(decoded, left, factors);
@@ -128,7 +128,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
       const std::span<const int64_t> own = std::span(inner).subspan(first, sums.size());
       const int64_t next_code = code + std::accumulate(own.begin(), own.end(), int64_t{0}),
                     next_factor = factor + bytes_of_factors(sums);
-      const std::vector<Tensor> decoded = flat_zeros(sums);
+      const std::vector<Tensor> decoded = FlatTensors::zeros(sums).parts;
       inner_->parts()->decode_add_parts(codes.slice(code, next_code), own, {}, decoded);
       add_with_factors(factors.slice(factor, next_factor), decoded, sums);
       code = next_code;

@@ -140,12 +140,12 @@ class ShortFloatCodec final : public WholeMessageCodec {
   GradientWatch watch_;
 };
 
-std::unique_ptr<GradientCodec> make_none(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_none(SpecParameters& options) {
   options.finish();
   return std::make_unique<FloatCodec>();
 }
 template <ShortFloat kFormat>
-std::unique_ptr<GradientCodec> make_floats(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_floats(SpecParameters& options) {
   options.finish();
   return std::make_unique<ShortFloatCodec>(kFormat);
 }

@@ -118,7 +118,7 @@ class Hadamard final : public WholeMessageCodec {
       "has NaN or infinite elements, or a norm that leaves the range of f32 when it is decoded"};
 };
 
-std::unique_ptr<GradientCodec> make_hadamard(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_hadamard(SpecParameters& options) {
   const auto bits = static_cast<int>(options.integer("bits", 2, 1, kernels::kMostHadamardBits));
   options.finish();
   return std::make_unique<Hadamard>(bits);

@@ -68,7 +68,7 @@ class OneBit final : public WholeMessageCodec {
   GradientWatch watch_{"has NaN or infinite elements"};
 };
 
-std::unique_ptr<GradientCodec> make_onebit(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_onebit(SpecParameters& options) {
   options.finish();
   return with_built_in_feedback(std::make_unique<OneBit>());
 }

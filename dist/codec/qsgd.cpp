@@ -143,7 +143,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   QsgdSettings settings_;
 };
 
-std::unique_ptr<GradientCodec> make_qsgd(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_qsgd(SpecParameters& options) {
   QsgdSettings settings;
   check_input(!options.has("bits") || !options.has("levels"),
               "codec qsgd: bits and levels are two ways to say one thing; "

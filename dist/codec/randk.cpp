@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tern/core/error.h"
+#include "tern/core/share_of.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/kernels/randk.h"
@@ -63,7 +64,7 @@ class RandK final : public WholeMessageCodec {
   GradientWatch watch_{kFault};
 };
 
-std::unique_ptr<GradientCodec> make_randk(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_randk(SpecParameters& options) {
   const double ratio = options.number("ratio", 0.01, 1e-9, 1);
   options.finish();
   return std::make_unique<RandK>(ratio);

@@ -36,7 +36,7 @@ std::vector<const CodecEntry*> with_own(std::span<const CodecEntry> own) {
 
 }  // namespace
 
-CodecOptions::CodecOptions(std::string_view kind, const SpecParts& spec)
+SpecParameters::SpecParameters(std::string_view kind, const SpecParts& spec)
     : owner_(join({kind, " ", spec.name})), has_colon_(spec.has_colon) {
   std::string_view parameters = spec.parameters;
   while (!parameters.empty()) {
@@ -52,17 +52,17 @@ CodecOptions::CodecOptions(std::string_view kind, const SpecParts& spec)
   }
 }
 
-bool CodecOptions::has(const char* name) const {
+bool SpecParameters::has(const char* name) const {
   return std::ranges::any_of(given_, [=](const auto& each) { return each.first == name; });
 }
 
-const std::string* CodecOptions::take(const char* name) {
+const std::string* SpecParameters::take(const char* name) {
   known_.emplace_back(name);
   const auto found = std::ranges::find_if(given_, [=](const auto& each) { return each.first == name; });
   return found == given_.end() ? nullptr : &found->second;
 }
 
-double CodecOptions::number(const char* name, double fallback, double least, double most) {
+double SpecParameters::number(const char* name, double fallback, double least, double most) {
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   double value = 0;
@@ -71,7 +71,7 @@ double CodecOptions::number(const char* name, double fallback, double least, dou
   return value;
 }
 
-int64_t CodecOptions::integer(const char* name, int64_t fallback, int64_t least, int64_t most) {
+int64_t SpecParameters::integer(const char* name, int64_t fallback, int64_t least, int64_t most) {
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   int64_t value = 0;
@@ -80,7 +80,7 @@ int64_t CodecOptions::integer(const char* name, int64_t fallback, int64_t least,
   return value;
 }
 
-int CodecOptions::choice(const char* name, int fallback, std::span<const char* const> words) {
+int SpecParameters::choice(const char* name, int fallback, std::span<const char* const> words) {
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   const auto found = std::ranges::find(words, std::string_view(*text));
@@ -89,7 +89,7 @@ int CodecOptions::choice(const char* name, int fallback, std::span<const char* c
   return static_cast<int>(found - words.begin());
 }
 
-void CodecOptions::finish() const {
+void SpecParameters::finish() const {
   const std::string known = known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", "));
   check_input(!has_colon_ || !given_.empty(), owner_,
               known_.empty() ? ": found ':', expected nothing after the name, because it has no parameters"
@@ -108,7 +108,7 @@ std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const
   }
   for (const CodecEntry* entry : with_own(own)) {
     if (name != entry->name) continue;
-    CodecOptions options("codec", parts);
+    SpecParameters options("codec", parts);
     return entry->make(options);
   }
   std::vector<std::string> names = codec_names(own);
@@ -137,11 +137,6 @@ std::string codec_help(std::span<const CodecEntry> own) {
          "  promise     what one step leaves out is added to the next step's gradient; for an unbiased codec, the\n"
          "              message also holds a factor from 0 to 1 for each tensor, so that it stands for what is\n"
          "              nearest to what was coded\n";
-}
-
-int64_t share_of(int64_t n, double ratio) {
-  constexpr double kSlack = 1e-12;
-  return std::min(n, static_cast<int64_t>(std::ceil(ratio * static_cast<double>(n) * (1 - kSlack))));
 }
 
 }  // namespace tern

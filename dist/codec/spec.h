@@ -24,10 +24,10 @@ struct SpecParts {
 
 /// The parameters of one codec (or exchange) in a spec, for example "clip=2.5,pack=2bit". Its maker asks for each
 /// parameter once, then calls `finish`. InputErrors name the owner, the parameter, and what is allowed.
-class CodecOptions {
+class SpecParameters {
  public:
   /// `kind` is "codec" or "exchange", for messages.
-  CodecOptions(std::string_view kind, const SpecParts& spec);
+  SpecParameters(std::string_view kind, const SpecParts& spec);
 
   /// A number in [least, most]; `fallback` if the spec does not give it.
   double number(const char* name, double fallback, double least, double most);
@@ -61,9 +61,5 @@ std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec
 /// The same for a codec with error feedback built in: its spec does not change. `decay` times the residual is added to
 /// the next gradient.
 std::unique_ptr<GradientCodec> with_built_in_feedback(std::unique_ptr<GradientCodec> codec, double decay = 1);
-
-/// ⌈ratio·n⌉ of n elements, at most n. The ratio is a decimal number: 0.07 of 100 is 7, although the product of these
-/// doubles is above 7.
-int64_t share_of(int64_t n, double ratio);
 
 }  // namespace tern

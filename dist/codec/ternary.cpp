@@ -130,7 +130,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public PlanesCod
   TernarySettings settings_;
 };
 
-std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_ternary(SpecParameters& options) {
   TernarySettings settings;
   settings.clip = options.number("clip", settings.clip, 0, 1e6);
   settings.mode = static_cast<ClipMode>(options.choice("clip-mode", 0, kModes));

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tern/core/error.h"
+#include "tern/core/share_of.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/kernels/topk.h"
@@ -138,12 +139,13 @@ class BlockTopK final : public WholeMessageCodec {
   GradientWatch watch_{"has NaN or infinite elements, or values whose table leaves the range of f32"};
 };
 
-std::unique_ptr<GradientCodec> make_topk_block(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_topk_block(SpecParameters& options) {
   constexpr int64_t kMost = kernels::kMostTopKBlockSide;
   kernels::TopKBlockOptions o;
-  o.keep = options.integer("keep", o.keep, 1, kMost * kMost);
   o.side = options.integer("side", o.side, 1, kMost);
   o.run = options.integer("run", o.side * o.side, 1, kMost * kMost);
+  const int64_t block = std::max(o.side * o.side, o.run);
+  o.keep = options.integer("keep", std::min(o.keep, block), 1, block);
   constexpr const char* kShortBlocks[] = {"share", "full"};
   o.short_in_full = options.choice("short", 0, kShortBlocks) == 1;
   constexpr const char* kValueBits[] = {"2", "32"};
@@ -155,7 +157,7 @@ std::unique_ptr<GradientCodec> make_topk_block(CodecOptions& options) {
   return with_built_in_feedback(std::move(codec), decay);
 }
 
-std::unique_ptr<GradientCodec> make_topk(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_topk(SpecParameters& options) {
   const double ratio = options.number("ratio", 0.01, 1e-9, 1);
   options.finish();
   return std::make_unique<TopK>(ratio);

@@ -44,14 +44,6 @@ double communication_seconds(const GpuCluster& cluster, const BytesOfSum& bytes)
          });
 }
 
-double strong_scaling_seconds(const GpuCluster& cluster, const ProfiledStep& step, const BytesOfSum& bytes) {
-  return computation_seconds(cluster, step) / workers(cluster) + communication_seconds(cluster, bytes);
-}
-
-double strong_scaling_throughput(const GpuCluster& cluster, const ProfiledStep& step, const BytesOfSum& bytes) {
-  return step.images / strong_scaling_seconds(cluster, step, bytes);
-}
-
 double weak_scaling_seconds(const GpuCluster& cluster, const ProfiledStep& step, const BytesOfSum& bytes) {
   return computation_seconds(cluster, step) + communication_seconds(cluster, bytes);
 }

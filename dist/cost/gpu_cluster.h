@@ -36,10 +36,6 @@ BytesOfSum ternary_sum_bytes(double elements);
 /// round.
 double communication_seconds(const GpuCluster& cluster, const BytesOfSum& bytes);
 
-/// Equation 27, seconds per step: all GPUs share the K images of one step.
-double strong_scaling_seconds(const GpuCluster& cluster, const ProfiledStep& step, const BytesOfSum& bytes);
-/// Equation 28, images per second.
-double strong_scaling_throughput(const GpuCluster& cluster, const ProfiledStep& step, const BytesOfSum& bytes);
 /// Equation 29, seconds per step: each GPU has K images of its own.
 double weak_scaling_seconds(const GpuCluster& cluster, const ProfiledStep& step, const BytesOfSum& bytes);
 /// Equation 30, images per second.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <vector>
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/tcp/frame.h"
@@ -18,9 +18,19 @@ class Timeline {
   const ExchangeTimes& spent() const { return spent_; }
   double now() const { return now_; }
 
-  /// The rank has nothing to do before this time.
-  void idle_until(double time) { now_ = std::max(now_, time); }
+  /// Starts each message once it is ready, and before it finishes the previous one.
+  void run(std::span<const PlannedMessage> messages, std::span<const double> ready) {
+    double come = 0;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      now_ = std::max(now_, ready[i]);
+      const double comes = start(messages[i]);
+      if (i > 0) finish(messages[i - 1], come);
+      come = comes;
+    }
+    if (!messages.empty()) finish(messages.back(), come);
+  }
 
+ private:
   /// Runs all phases before `under_way` and sends that phase's bytes. Returns the time at which they have arrived.
   double start(const PlannedMessage& message) {
     for (size_t i = 0; i < message.plan.under_way; ++i) {
@@ -37,8 +47,6 @@ class Timeline {
       receive(message, i, come);
     }
   }
-
- private:
   double send(const PlannedMessage& message, size_t i) {
     const ExchangePhase& phase = message.plan.phases[i];
     work(message.cost.encode * phase.encoded, spent_.encode);
@@ -68,15 +76,7 @@ LinkCost cost_of(const Link& link) {
 
 ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCost& link) {
   Timeline timeline(link);
-  const PlannedMessage* before = nullptr;
-  double come = 0;
-  for (const PlannedMessage& message : messages) {
-    const double comes = timeline.start(message);
-    if (before != nullptr) timeline.finish(*before, come);
-    before = &message;
-    come = comes;
-  }
-  if (before != nullptr) timeline.finish(*before, come);
+  timeline.run(messages, std::vector<double>(messages.size()));
   return timeline.spent();
 }
 
@@ -84,106 +84,15 @@ ExchangeTimes overlapped_round_time(std::span<const PlannedMessage> messages, co
                                     const OverlappedStep& step) {
   check(messages.size() == step.ready.size(), "overlapped_round_time: ", messages.size(), " messages, expected ",
         step.ready.size(), ", the times at which they are ready");
-  Timeline timeline(link);
-  std::optional<PlannedMessage> before;
-  double come = 0;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    PlannedMessage message = messages[i];
+  std::vector<PlannedMessage> by_one_thread(messages.begin(), messages.end());
+  for (PlannedMessage& message : by_one_thread) {
     message.cost.encode *= step.threads;
     message.cost.decode *= step.threads;
-    timeline.idle_until(step.ready[i]);
-    const double comes = timeline.start(message);
-    if (before) timeline.finish(*before, come);
-    before = std::move(message);
-    come = comes;
   }
-  if (before) timeline.finish(*before, come);
+  Timeline timeline(link);
+  timeline.run(by_one_thread, step.ready);
   const double coding = (timeline.spent().encode + timeline.spent().decode) / step.threads;
   return {.wait = std::max({0.0, timeline.now() - step.compute, coding})};
-}
-
-namespace {
-
-/// The elements of a round, by rank that keeps them and rank that trains them.
-using Elements = std::vector<std::vector<int64_t>>;
-
-/// Adds the elements of a tensor of shape `whole` that travel from each keeper to each worker.
-void add_elements(const TensorCut& cut, const Shape& whole, const SubnetCuts& cuts, const SubnetParts& parts,
-                  SubnetExchange exchange, Elements& elements) {
-  const auto ranks = static_cast<int>(elements.size());
-  const auto layer = static_cast<size_t>(cut.axes[static_cast<size_t>(cut.first_axis())].layer);
-  for (int worker = 0; worker < ranks; ++worker) {
-    const auto& neurons = parts[layer][static_cast<size_t>(worker)];
-    const int64_t all = subnet_shape(cut, whole, parts, worker).numel(), each = all / std::ssize(neurons);
-    for (int home = 0; home < ranks; ++home) {
-      const auto [begin, end] = neurons_kept_by(home, ranks, cuts.widths()[layer], exchange);
-      if (cut.neuron) {
-        if (*cut.neuron >= begin && *cut.neuron < end)
-          elements[static_cast<size_t>(home)][static_cast<size_t>(worker)] += all;
-        continue;
-      }
-      const auto here = std::ranges::lower_bound(neurons, end) - std::ranges::lower_bound(neurons, begin);
-      elements[static_cast<size_t>(home)][static_cast<size_t>(worker)] += each * here;
-    }
-  }
-}
-
-/// The elements that travel between ranks.
-struct Travel {
-  double sent = 0, received = 0;  ///< by the rank that sends most, and by the one that receives most
-  int64_t all = 0;
-  double sent_by_first = 0, received_by_first = 0;  ///< by rank 0
-};
-
-Travel count_travelling(const Elements& elements) {
-  Travel travelling;
-  for (size_t rank = 0; rank < elements.size(); ++rank) {
-    int64_t sent = 0, received = 0;
-    for (size_t other = 0; other < elements.size(); ++other) {
-      if (other == rank) continue;
-      sent += elements[rank][other];
-      received += elements[other][rank];
-    }
-    travelling.sent = std::max(travelling.sent, static_cast<double>(sent));
-    travelling.received = std::max(travelling.received, static_cast<double>(received));
-    travelling.all += sent;
-    if (rank == 0) {
-      travelling.sent_by_first = static_cast<double>(sent);
-      travelling.received_by_first = static_cast<double>(received);
-    }
-  }
-  return travelling;
-}
-
-}  // namespace
-
-ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer,
-                               const SubnetRound& round) {
-  const int ranks = round.ranks;
-  const SubnetParts parts = draw_subnets(cuts, ranks, round.seed, 0);
-  Elements elements(static_cast<size_t>(ranks), std::vector<int64_t>(static_cast<size_t>(ranks)));
-  int64_t averaged = 0, counters = 0;
-  const auto count = [&](const std::string& name, const Tensor& tensor, bool of_model) {
-    const TensorCut* const cut = cuts.find(name);
-    if (cut != nullptr)
-      add_elements(*cut, tensor.shape(), cuts, parts, round.exchange, elements);
-    else if (of_model)
-      (is_floating(tensor.dtype()) ? averaged : counters) += tensor.numel();
-  };
-  for (const auto& [name, tensor] : model) count(name, tensor, true);
-  for (const auto& [name, tensor] : optimizer) count(std::string(kOptimizerPrefix) + name, tensor, false);
-
-  const Travel travel = count_travelling(elements);
-  const auto slices = [&travel](double first) {
-    return WireLoad{.busiest = 4 * std::max(travel.sent, travel.received),
-                    .hops = travel.all > 0,
-                    .sent = 4 * travel.all,
-                    .first = 4 * first};
-  };
-  return {{{.encoded = travel.sent, .wire = slices(travel.sent_by_first), .decoded = travel.received},
-           {.encoded = travel.received, .wire = slices(travel.received_by_first), .decoded = travel.sent},
-           {.wire = all_reduce_load(4 * averaged, ranks)},
-           {.wire = all_reduce_load(8 * counters, ranks)}}};
 }
 
 }  // namespace tern

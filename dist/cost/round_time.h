@@ -3,12 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "tern/core/state_dict.h"
 #include "tern/dist/comm/link.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/exchange/plan.h"
-#include "tern/dist/methods/subnet_plan.h"
-#include "tern/dist/methods/subnet_store.h"
 
 namespace tern {
 
@@ -42,19 +39,5 @@ struct OverlappedStep {
 /// last message is decoded, and at least the time of all work, computation and coding, on `threads` cores.
 ExchangeTimes overlapped_round_time(std::span<const PlannedMessage> messages, const LinkCost& link,
                                     const OverlappedStep& step);
-
-/// The traffic of a round of independent subnets.
-struct SubnetRound {
-  SubnetExchange exchange = SubnetExchange::peer;
-  int ranks = 1;
-  uint64_t seed = 1;  ///< of the partition: under `peer`, a rank's slices that it keeps itself do not travel
-};
-
-/// Plans a round of independent subnets: the ranks that keep `model`, and `optimizer` if the optimizer state travels,
-/// cut and send the slices, and take them back. All ranks average the tensors of the model that are not cut. All is
-/// f32, so no rank has to tell others the sizes of its messages. The plan counts the elements that are cut out and put
-/// back.
-ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer,
-                               const SubnetRound& round);
 
 }  // namespace tern

@@ -69,7 +69,7 @@ class AllGatherSent final : public AllGather {
 };
 
 ExchangePlan plan_allgather(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
-                            CodecOptions&) {
+                            SpecParameters&) {
   CodedPlan coded = plan_coded(codec, message, ranks, shares_scalers(codec));
   coded.plan.phases.back().wire = all_gather_load(coded.counts);
   coded.plan.phases.back().decoded = ranks * coded.elements;

@@ -11,18 +11,6 @@
 namespace tern {
 namespace {
 
-FlatTensors flat(const FusedGradients& message, Tensor (*make)(const Shape&, const TensorOptions&)) {
-  int64_t count = 0;
-  for (const auto& [tag, gradient] : message) count += gradient.numel();
-  FlatTensors flat = {make({count}, {.device = message.front().gradient.device()}), {}};
-  int64_t begin = 0;
-  for (const auto& [tag, gradient] : message) {
-    flat.parts.push_back(flat.whole.slice(begin, begin + gradient.numel()).reshape(gradient.shape()));
-    begin += gradient.numel();
-  }
-  return flat;
-}
-
 /// The codec of messages in parts, if the gradients are not on the CPU.
 PartsCodec* parts_of(GradientCodec& codec, const FusedGradients& message) {
   return message.front().gradient.device().type == DeviceType::cpu ? nullptr : codec.parts();
@@ -90,26 +78,6 @@ void decode_messages(GradientCodec& codec, const FusedGradients& message, const 
 
 }  // namespace
 
-FlatTensors FlatTensors::zeros(const FusedGradients& message) { return flat(message, Tensor::zeros); }
-
-FlatTensors FlatTensors::copy(const FusedGradients& message, std::span<const Tensor> minus) {
-  FlatTensors copies = flat(message, Tensor::empty);
-  for (size_t i = 0; i < message.size(); ++i) {
-    if (i < minus.size() && minus[i].defined())
-      kernels::subtract(message[i].gradient, minus[i], copies.parts[i]);
-    else if (message[i].gradient.format() == MemoryFormat::row_major)
-      copies.parts[i].copy_from(message[i].gradient);
-    else
-      kernels::convert(message[i].gradient, copies.parts[i]);
-  }
-  return copies;
-}
-
-std::vector<Tensor> means(FlatTensors sums, int ranks) {
-  kernels::scale(sums.whole, 1.0 / ranks, sums.whole);
-  return std::move(sums.parts);
-}
-
 FlatTensors shared_scalers(GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
                            ExchangeTimes& times) {
   FlatTensors scalers = [&] {
@@ -132,8 +100,6 @@ Tensor tensor_of(std::span<const std::byte> bytes) {
   return Tensor::from<uint8_t>({static_cast<int64_t>(bytes.size())},
                                {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
-
-ByteReader reader_of(const Tensor& bytes) { return ByteReader(std::as_bytes(bytes.span<uint8_t>())); }
 
 CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers) {
   if (codec.messages() != nullptr) {
@@ -162,7 +128,7 @@ void decode_add_all(GradientCodec& codec, const FusedGradients& message, const F
     return decode_messages(codec, message, scalers, coded.bytes.reshape({1, coded.bytes.numel()}), sums);
   if (parts_of(codec, message) != nullptr)
     return decode_parts(codec, message, scalers, coded.bytes, coded.lengths, sums);
-  ByteReader reader = reader_of(coded.bytes);
+  ByteReader reader(std::as_bytes(coded.bytes.span<uint8_t>()));
   for (size_t i = 0; i < message.size(); ++i) {
     const auto bytes = reader.take(static_cast<size_t>(coded.lengths[i]));
     if (scalers.parts.empty())

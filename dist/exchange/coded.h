@@ -7,19 +7,6 @@
 
 namespace tern {
 
-/// Tensors with the shapes of a message's gradients, one after the other in one tensor, on the gradients' device.
-struct FlatTensors {
-  Tensor whole;               ///< f32 [n]
-  std::vector<Tensor> parts;  ///< views of `whole`
-
-  static FlatTensors zeros(const FusedGradients& message);
-  /// Tensor i is gradient i - minus[i], if minus[i] is defined. An empty `minus` has none.
-  static FlatTensors copy(const FusedGradients& message, std::span<const Tensor> minus = {});
-};
-
-/// Turns sums over `ranks` ranks into means, in place.
-std::vector<Tensor> means(FlatTensors sums, int ranks);
-
 /// The largest scalers of all ranks: f32 [buckets] for each tensor, on the gradients' device. Takes one all-reduce for
 /// the whole message (TernGrad eq. 4).
 FlatTensors shared_scalers(GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
@@ -30,8 +17,6 @@ ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTens
 
 /// u8 [bytes], a copy.
 Tensor tensor_of(std::span<const std::byte> bytes);
-/// Reads the bytes of a u8 tensor, which must outlive the reader.
-ByteReader reader_of(const Tensor& bytes);
 
 /// Encodes all tensors of a message. `scalers` are the scalers that all ranks share, f32 [buckets] per tensor; then the
 /// message holds only codes. If `scalers` is empty, the message holds its own scalers. If the codec has `messages()`,

@@ -23,7 +23,7 @@ const ExchangeEntry* find(std::string_view name) {
 
 struct CheckedExchange {
   const ExchangeEntry& entry;
-  CodecOptions options;
+  SpecParameters options;
 };
 
 /// The exchange of `spec`, with its parameters. Does the work of `check_exchange`.
@@ -34,7 +34,7 @@ CheckedExchange checked(std::string_view spec, const GradientCodec& codec) {
               fmt::format("{}", fmt::join(exchange_names(), ", ")));
   check_input(entry->valid(codec), "exchange ", parts.name, " takes ", entry->takes, ", not ", codec.spec(),
               "; expected ", names_of_takers(codec), " for this codec");
-  CheckedExchange exchange = {*entry, CodecOptions("exchange", parts)};
+  CheckedExchange exchange = {*entry, SpecParameters("exchange", parts)};
   if (entry->parameters != nullptr) entry->plan(codec, {}, 1, exchange.options);  // it asks for the parameters
   exchange.options.finish();
   return exchange;

@@ -17,7 +17,7 @@ struct PowerSgdOptions {
   int64_t rank = 2;   ///< k
   int64_t start = 0;  ///< the first steps, which send floats
 
-  explicit PowerSgdOptions(CodecOptions& options)
+  explicit PowerSgdOptions(SpecParameters& options)
       : rank(options.integer("rank", 2, 1, 1024)), start(options.integer("start", 0, 0, int64_t{1} << 31)) {}
 };
 
@@ -83,10 +83,13 @@ class PowerSgd final : public Exchange {
       const std::string owner = name.substr(0, name.rfind('#'));
       (is_error ? kept_[owner].error : kept_[owner].q) = tensor.clone();
     }
-    for (const auto& [name, kept] : kept_)
-      check_input(
-          kept.error.defined() && kept.q.defined() && kept.q.shape().rank() == 2 && kept.q.shape()[1] == options_.rank,
-          "exchange powersgd: the state of '", name, "' is not one of rank ", options_.rank);
+    for (const auto& [name, kept] : kept_) {
+      check_input(kept.error.defined() && kept.q.defined(), "exchange powersgd: found one tensor of the state of '",
+                  name, "', expected two: ", kErrorPart, " and ", kFactorPart);
+      check_input(kept.q.shape().rank() == 2 && kept.q.shape()[1] == options_.rank,
+                  "exchange powersgd: the factor of '", name, "': found ", kept.q.shape(), ", expected ", options_.rank,
+                  " columns");
+    }
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
 
@@ -218,7 +221,7 @@ class PowerSgd final : public Exchange {
 };
 
 ExchangePlan plan_power_sgd(const GradientCodec&, std::span<const CodedTensor> message, int ranks,
-                            CodecOptions& parameters) {
+                            SpecParameters& parameters) {
   const PowerSgdOptions options(parameters);
   int64_t first = 0, second = 0;
   for (const CodedTensor& tensor : message) {
@@ -241,7 +244,7 @@ constinit const ExchangeEntry power_sgd_entry = {
     "none",
     "8·rank·(n0 + n1)·(N-1)/N for a matrix of n0 × n1, if that is at most half of its floats",
     [](const GradientCodec& codec) { return codec.spec() == "none"; },
-    [](GradientCodec& codec, Communicator& communicator, CodecOptions& options) -> std::unique_ptr<Exchange> {
+    [](GradientCodec& codec, Communicator& communicator, SpecParameters& options) -> std::unique_ptr<Exchange> {
       return std::make_unique<PowerSgd>(codec, communicator, PowerSgdOptions(options));
     },
     plan_power_sgd,

@@ -209,7 +209,7 @@ bool can_be_cut(const GradientCodec& codec) {
 
 /// Counts each shard's bytes: first the codes with their scalers, then the means that are encoded again.
 ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
-                                 CodecOptions&) {
+                                 SpecParameters&) {
   if (sends_rows(codec)) return plan_reduce_scatter_of_rows(codec, message, ranks);
   if (sends_elements(codec)) return plan_reduce_scatter_of_elements(codec, message, ranks);
   const ScaledCodec& scaled = *codec.scaled();
@@ -239,7 +239,7 @@ constinit const ExchangeEntry reduce_scatter_entry = {
     "fp16, bf16 and onebit",
     "2(N-1)/N · n·b/8",
     can_be_cut,
-    [](GradientCodec& codec, Communicator& communicator, CodecOptions&) -> std::unique_ptr<Exchange> {
+    [](GradientCodec& codec, Communicator& communicator, SpecParameters&) -> std::unique_ptr<Exchange> {
       if (sends_rows(codec)) return make_reduce_scatter_of_rows(codec, communicator);
       if (sends_elements(codec)) return make_reduce_scatter_of_elements(codec, communicator);
       return std::make_unique<ReduceScatter>(codec, communicator);

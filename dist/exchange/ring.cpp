@@ -52,7 +52,7 @@ class HalfRing final : public HopRing {
   bool runs_on_devices() const override { return true; }
 };
 
-ExchangePlan plan_ring(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, CodecOptions&) {
+ExchangePlan plan_ring(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, SpecParameters&) {
   const int64_t n = elements_of(message);
   if (codec.traits().promise != CodecPromise::exact)
     return plan_hop_ring(n, ranks, [&](int64_t count, int) { return codec.most_bytes({count}); });
@@ -72,7 +72,7 @@ constinit const ExchangeEntry ring_entry = {
     "none, fp16 and bf16",
     "2(N-1)/N · n·b/8",
     is_float,
-    [](GradientCodec& codec, Communicator& communicator, CodecOptions&) -> std::unique_ptr<Exchange> {
+    [](GradientCodec& codec, Communicator& communicator, SpecParameters&) -> std::unique_ptr<Exchange> {
       if (codec.traits().promise == CodecPromise::exact) return std::make_unique<FloatRing>(codec, communicator);
       return std::make_unique<HalfRing>(codec, communicator);
     },

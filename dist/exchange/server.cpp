@@ -55,7 +55,7 @@ class Server final : public CodedExchange {
   }
 };
 
-ExchangePlan plan_server(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, CodecOptions&) {
+ExchangePlan plan_server(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, SpecParameters&) {
   const bool integers = sums_integers(codec);
   CodedPlan coded = plan_coded(codec, message, ranks, integers);
   coded.plan.phases.back().wire = gather_load(coded.counts);

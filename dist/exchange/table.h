@@ -16,9 +16,9 @@ struct ExchangeEntry {
   const char* bytes;  ///< bytes that each rank sends, for n elements of b bits on N ranks
   bool (*valid)(const GradientCodec& codec);
   /// `make` and `plan` ask `options` for the parameters of the exchange, if it has any. Their caller finishes them.
-  std::unique_ptr<Exchange> (*make)(GradientCodec& codec, Communicator& communicator, CodecOptions& options);
+  std::unique_ptr<Exchange> (*make)(GradientCodec& codec, Communicator& communicator, SpecParameters& options);
   ExchangePlan (*plan)(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
-                       CodecOptions& options);
+                       SpecParameters& options);
   const char* parameters = nullptr;  ///< for people, with defaults; null if there are none
 };
 
@@ -26,7 +26,7 @@ std::span<const ExchangeEntry* const> exchange_table();
 
 /// The `make` of an ExchangeEntry for the class `Kind`.
 template <class Kind>
-std::unique_ptr<Exchange> make_exchange_of(GradientCodec& codec, Communicator& communicator, CodecOptions&) {
+std::unique_ptr<Exchange> make_exchange_of(GradientCodec& codec, Communicator& communicator, SpecParameters&) {
   return std::make_unique<Kind>(codec, communicator);
 }
 

@@ -30,7 +30,7 @@ class TernaryRing final : public HopRing {
 };
 
 ExchangePlan plan_ternary_ring(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
-                               CodecOptions&) {
+                               SpecParameters&) {
   const int64_t n = elements_of(message);
   ExchangePlan plan = plan_hop_ring(n, ranks, packed_integer_bytes);
   plan.phases.front().encoded += static_cast<double>(n);

@@ -12,8 +12,6 @@ namespace {
 
 /// Before the name of a tensor of which the exchange keeps this rank's part. No tensor's name begins with a dot.
 const std::string kShardPrefix = ".shard.";
-/// The same in older checkpoints. A module can have this name, too.
-const std::string kOldShardPrefix = "shard.";
 
 /// The tensor that a state belongs to. An exchange can keep several parts of a tensor: "NAME#PART".
 std::string owner_of(const std::string& state) {
@@ -223,18 +221,9 @@ StateDict Averaging::state() const {
   return state;
 }
 
-StateDict with_new_names(const StateDict& state, const std::function<bool(const std::string&)>& is_tensor) {
-  StateDict renamed;
-  for (const auto& [name, tensor] : state) {
-    const bool is_old = name.starts_with(kOldShardPrefix) && !is_tensor(name);
-    renamed.add(is_old ? kShardPrefix + name.substr(kOldShardPrefix.size()) : name, tensor);
-  }
-  return renamed;
-}
-
 void Averaging::load_state(const StateDict& state, bool after_a_round) {
   StateDict own, shard;
-  for (const auto& [name, tensor] : with_new_names(state, [this](const auto& of) { return has_state_named(of); })) {
+  for (const auto& [name, tensor] : state) {
     const bool of_shard = name.starts_with(kShardPrefix);
     const auto known = std::ranges::find(tensors_, owner_of(name), &AveragedTensor::name);
     check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model does not have");

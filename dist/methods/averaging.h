@@ -65,9 +65,6 @@ std::string chosen_exchange(const AveragingOptions& options, const GradientCodec
 /// Whether tensors with this codec and exchange travel as the others do: as floats around the ring.
 bool codes_nothing(const GradientCodec& codec, std::string_view exchange);
 
-/// The state of an older `Averaging`, with today's names. `is_tensor` tells whether a tensor has this name.
-StateDict with_new_names(const StateDict& state, const std::function<bool(const std::string&)>& is_tensor);
-
 /// Turns the ranks' tensors into their means, message by message in a fixed order. Coded tensors use the codec's
 /// exchange; the others travel as floats, by all-reduce. Each message is started before the previous one is finished.
 /// With `stale`, all messages are started before the first one is finished.

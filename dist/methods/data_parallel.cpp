@@ -1,8 +1,8 @@
 #include "tern/dist/methods/data_parallel.h"
 
 #include "tern/core/error.h"
-#include "tern/dist/methods/own_model.h"
 #include "tern/dist/methods/replicas.h"
+#include "tern/dist/methods/tensors.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/optim/optimizer.h"
 

@@ -1,8 +1,8 @@
 #include "tern/dist/methods/demo.h"
 
 #include "tern/core/error.h"
-#include "tern/dist/methods/own_model.h"
 #include "tern/dist/methods/replicas.h"
+#include "tern/dist/methods/tensors.h"
 #include "tern/kernels/block_dct.h"
 
 namespace tern {
@@ -35,7 +35,8 @@ void BlockDct::apply(const Tensor& x, const kernels::BlockDctOptions& options, T
 }
 
 AveragingOptions DeMo::averaging(const Options& options) {
-  check_input(options.keep >= 1, "demo: ", options.keep, " coefficients, expected 1 or more");
+  check_input(options.keep >= 1 && options.keep <= kSide * kSide, "demo: ", options.keep,
+              " coefficients, expected 1 to ", kSide * kSide, ", as many as a block has");
   check_input(options.decay > 0 && options.decay <= 1, "demo: a decay of ", options.decay, ", expected (0, 1]");
   return {.codec = join({"topk-block:keep=", options.keep, ",side=", kSide, ",run=", kRun,
                          ",short=full,bits=32,decay=", options.decay}),

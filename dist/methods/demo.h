@@ -50,7 +50,7 @@ class BlockDct {
 class DeMo final : public DistributedOptimizer {
  public:
   struct Options {
-    int64_t keep = 32;          ///< coefficients of a block, 1 or more
+    int64_t keep = 32;          ///< coefficients of a block, 1 to 4096
     double decay = 0.999;       ///< in (0, 1]
     int64_t check_every = 100;  ///< steps between comparisons of the ranks' parameters; 0: none
   };

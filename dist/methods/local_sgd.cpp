@@ -4,6 +4,7 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/methods/replicas.h"
+#include "tern/dist/methods/tensors.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/update.h"
 
@@ -228,13 +229,9 @@ void LocalSgd::load_state(const StateDict& state, int64_t steps) {
   copy_state(round, round_state(), "a round of local SGD");
 
   std::vector<StateDict> parts(fragments_.size());
-  const auto owner_of = [this](const std::string& name) {
-    return std::ranges::find_if(fragments_,
-                                [&](const Fragment& fragment) { return fragment.averaging->has_state_named(name); });
-  };
-  const auto is_tensor = [&](const std::string& name) { return owner_of(name) != fragments_.end(); };
-  for (const auto& [name, tensor] : with_new_names(codec, is_tensor)) {
-    const auto owner = owner_of(name);
+  for (const auto& [name, tensor] : codec) {
+    const auto owner = std::ranges::find_if(
+        fragments_, [&](const Fragment& fragment) { return fragment.averaging->has_state_named(name); });
     const size_t p = owner == fragments_.end() ? 0 : static_cast<size_t>(owner - fragments_.begin());
     parts[p].add(name, tensor);  // an unknown name goes to the first one, which refuses it
   }

@@ -1,13 +1,15 @@
 #include "tern/dist/methods/noloco.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "tern/core/error.h"
 #include "tern/core/random.h"
 #include "tern/core/stopwatch.h"
-#include "tern/dist/exchange/coded.h"
+#include "tern/dist/codec/fused_gradients.h"
 #include "tern/dist/methods/averaging.h"
+#include "tern/dist/methods/tensors.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/kernels/update.h"
 
@@ -49,13 +51,11 @@ void NoLoCo::step() {
 }
 
 int NoLoCo::partner(int64_t step) const {
-  std::vector<int> order(static_cast<size_t>(communicator_.size()));
+  std::vector<int64_t> order(static_cast<size_t>(communicator_.size()));
   std::iota(order.begin(), order.end(), 0);
-  const RandomStream random({.seed = options_.seed, .purpose = Purpose::pairs, .step = static_cast<uint32_t>(step)});
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i, static_cast<uint32_t>(i))]);
-  for (size_t i = 0; i < order.size(); ++i)
-    if (order[i] == communicator_.rank()) return (i ^ 1) < order.size() ? order[i ^ 1] : order[i];
-  return communicator_.rank();
+  shuffle(order, RandomStream({.seed = options_.seed, .purpose = Purpose::pairs, .step = static_cast<uint32_t>(step)}));
+  const auto place = static_cast<size_t>(std::ranges::find(order, communicator_.rank()) - order.begin());
+  return static_cast<int>((place ^ 1) < order.size() ? order[place ^ 1] : order[place]);
 }
 
 void NoLoCo::meet() {

@@ -1,35 +1,12 @@
 #include "tern/dist/methods/own_model.h"
 
 #include "tern/core/stopwatch.h"
-#include "tern/dist/exchange/coded.h"
+#include "tern/dist/codec/fused_gradients.h"
 #include "tern/dist/methods/replicas.h"
+#include "tern/dist/methods/tensors.h"
 #include "tern/kernels/layout.h"
 
 namespace tern {
-
-std::vector<Tensor> clones_of(std::span<const Tensor> tensors) {
-  std::vector<Tensor> clones;
-  for (const Tensor& tensor : tensors) clones.push_back(tensor.clone());
-  return clones;
-}
-
-std::vector<Tensor> zeros_like(std::span<const Tensor> tensors) {
-  std::vector<Tensor> zeros;
-  for (const Tensor& tensor : tensors) {
-    zeros.push_back(Tensor::empty_like(tensor));
-    zeros.back().fill(0);
-  }
-  return zeros;
-}
-
-Tensor laid_out_as(const Tensor& like, const Tensor& x) {
-  if (x.format() == like.format() && x.device() == like.device()) return x;
-  Tensor y = Tensor::empty_like(like);
-  kernels::convert(x.to(like.device()), y);
-  return y;
-}
-
-Tensor number_on(Device device, double value) { return Tensor::full({}, value, {DType::f64, device}); }
 
 OwnModel::OwnModel(Module& model) : parameters_(model.trained_parameters()), buffers_(floating_buffers(model)) {}
 

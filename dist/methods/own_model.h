@@ -45,12 +45,4 @@ class OwnModel {
   std::vector<Tensor> own_;  ///< empty unless the model shows the mean
 };
 
-std::vector<Tensor> clones_of(std::span<const Tensor> tensors);
-/// Tensors of zeros with the same shapes, formats and devices.
-std::vector<Tensor> zeros_like(std::span<const Tensor> tensors);
-/// x with the memory format and the device of `like`: x itself if it has them, otherwise a copy.
-Tensor laid_out_as(const Tensor& like, const Tensor& x);
-/// A number as kernels::SgdSettings takes it: f64, rank 0.
-Tensor number_on(Device device, double value);
-
 }  // namespace tern

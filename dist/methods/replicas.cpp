@@ -2,23 +2,11 @@
 
 #include <algorithm>
 
-#include "tern/core/crc32c.h"
 #include "tern/core/error.h"
-#include "tern/core/stopwatch.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/dist/methods/tensors.h"
 
 namespace tern {
-namespace {
-
-/// A row-major copy.
-Tensor copy_on_cpu(const Tensor& tensor) {
-  const Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype()});
-  copy.copy_from(tensor);
-  return copy;
-}
-
-}  // namespace
-
 Tensor needed_gradient(const NamedParameter& named, std::string_view method, int64_t step) {
   const Tensor gradient = named.parameter->gradient();
   check(gradient.defined(), method, ": '", named.name, "' has no gradient in step ", step,
@@ -50,48 +38,6 @@ std::vector<NamedBuffer> floating_buffers(Module& model) {
   std::vector<NamedBuffer> buffers = model.buffers();
   std::erase_if(buffers, [](const NamedBuffer& named) { return !is_floating(named.buffer->dtype()); });
   return buffers;
-}
-
-uint32_t checksum(const Tensor& tensor, uint32_t crc) {
-  const Tensor here = tensor.to(Device{}).to(MemoryFormat::row_major);
-  return crc32c({static_cast<const std::byte*>(here.raw_data()), here.bytes()}, crc);
-}
-
-StateDict average_of_uncut(Module& model, const SubnetCuts& cuts, Communicator& communicator, Account account,
-                           double& wait) {
-  StateDict rest;
-  int64_t elements = 0;
-  std::vector<int64_t> counters;
-  for (const auto& [name, tensor] : model.state()) {
-    if (cuts.find(name) != nullptr) continue;
-    rest.add(name, copy_on_cpu(tensor));
-    if (is_floating(tensor.dtype()))
-      elements += tensor.numel();
-    else
-      counters.push_back(static_cast<int64_t>(tensor.item()));
-  }
-  const auto count = static_cast<int64_t>(counters.size());
-  Tensor sum = Tensor::empty({elements}), most = Tensor::from<int64_t>({count}, counters);
-  float* at = sum.data<float>();
-  for (const auto& [name, tensor] : rest)
-    if (is_floating(tensor.dtype())) at = std::ranges::copy(tensor.span<float>(), at).out;
-  const Work first = communicator.all_reduce(sum, Reduction::sum, account),
-             second = communicator.all_reduce(most, Reduction::max, account);
-  {
-    const Stopwatch watch(wait);
-    first.wait();
-    second.wait();
-  }
-  const auto ranks = static_cast<float>(communicator.size());
-  const float* total = sum.data<float>();
-  const int64_t* counter = most.data<int64_t>();
-  for (const auto& [name, tensor] : rest) {
-    if (is_floating(tensor.dtype()))
-      for (float& value : tensor.span<float>()) value = *total++ / ranks;
-    else
-      tensor.fill(static_cast<double>(*counter++));
-  }
-  return rest;
 }
 
 void broadcast_buffers(Communicator& communicator, Module& model, int root) {

@@ -4,9 +4,7 @@
 #include <vector>
 
 #include "tern/autograd/parameter.h"
-#include "tern/core/state_dict.h"
 #include "tern/dist/comm/communicator.h"
-#include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/module.h"
 
 namespace tern {
@@ -25,14 +23,6 @@ void check_after_round(Communicator& communicator, const std::vector<NamedParame
 
 /// The floating-point buffers (statistics), without the counts.
 std::vector<NamedBuffer> floating_buffers(Module& model);
-
-/// The CRC-32C of the tensor's bytes in row-major order, on any device, continued from `crc`.
-uint32_t checksum(const Tensor& tensor, uint32_t crc);
-
-/// The mean over all ranks of every tensor of `model` that `cuts` leaves whole, and of counts the largest; new tensors,
-/// on the CPU. Adds the seconds of waiting to `wait`.
-StateDict average_of_uncut(Module& model, const SubnetCuts& cuts, Communicator& communicator, Account account,
-                           double& wait);
 
 /// Copies the root's buffers (batch-norm statistics) to every rank, on the overhead account.
 void broadcast_buffers(Communicator& communicator, Module& model, int root);

@@ -11,6 +11,13 @@
 namespace tern {
 namespace {
 
+/// A row-major copy.
+Tensor copy_on_cpu(const Tensor& tensor) {
+  const Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype()});
+  copy.copy_from(tensor);
+  return copy;
+}
+
 using Indices = std::vector<int64_t>;
 
 Indices counted(int64_t begin, int64_t end) {
@@ -287,6 +294,43 @@ SubnetStore SubnetStore::clone() const {
   SubnetStore copy = *this;
   for (Kept& kept : copy.kept_) kept.share = kept.share.clone();
   return copy;
+}
+
+StateDict average_of_uncut(Module& model, const SubnetCuts& cuts, Communicator& communicator, Account account,
+                           double& wait) {
+  StateDict rest;
+  int64_t elements = 0;
+  std::vector<int64_t> counters;
+  for (const auto& [name, tensor] : model.state()) {
+    if (cuts.find(name) != nullptr) continue;
+    rest.add(name, copy_on_cpu(tensor));
+    if (is_floating(tensor.dtype()))
+      elements += tensor.numel();
+    else
+      counters.push_back(static_cast<int64_t>(tensor.item()));
+  }
+  const auto count = static_cast<int64_t>(counters.size());
+  Tensor sum = Tensor::empty({elements}), most = Tensor::from<int64_t>({count}, counters);
+  float* at = sum.data<float>();
+  for (const auto& [name, tensor] : rest)
+    if (is_floating(tensor.dtype())) at = std::ranges::copy(tensor.span<float>(), at).out;
+  const Work first = communicator.all_reduce(sum, Reduction::sum, account),
+             second = communicator.all_reduce(most, Reduction::max, account);
+  {
+    const Stopwatch watch(wait);
+    first.wait();
+    second.wait();
+  }
+  const auto ranks = static_cast<float>(communicator.size());
+  const float* total = sum.data<float>();
+  const int64_t* counter = most.data<int64_t>();
+  for (const auto& [name, tensor] : rest) {
+    if (is_floating(tensor.dtype()))
+      for (float& value : tensor.span<float>()) value = *total++ / ranks;
+    else
+      tensor.fill(static_cast<double>(*counter++));
+  }
+  return rest;
 }
 
 }  // namespace tern

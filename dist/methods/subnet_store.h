@@ -101,4 +101,9 @@ class SubnetStore {
   ExchangeTimes times_;
 };
 
+/// The mean over all ranks of every tensor of `model` that `cuts` leaves whole, and of counts the largest; new tensors,
+/// on the CPU. Adds the seconds of waiting to `wait`.
+StateDict average_of_uncut(Module& model, const SubnetCuts& cuts, Communicator& communicator, Account account,
+                           double& wait);
+
 }  // namespace tern

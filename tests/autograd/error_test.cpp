@@ -155,7 +155,7 @@ TEST(Errors, NameTheOperationAndBothShapes) {
       {[] {
          slice(zeros({2, 3}), 1, 2, 5);
        },
-       "slice: indices 2 to 5 of dimension 1 of shape [2, 3]"},
+       "slice: indices 2 to 5 of dimension 1 of shape [2, 3], expected a range within 0 to 3"},
       {[] {
          pad(zeros({2, 3}), {{1, 1}});
        },

@@ -107,7 +107,8 @@ TEST(Tensor, NamesWhatIsWrong) {
   EXPECT_EQ(message_of<Error>([&] { a.item(); }), "item: tensor of shape [2, 3] has 6 elements, expected 1");
   EXPECT_EQ(message_of<Error>([&] { a.reshape({4, 2}); }), "reshape: [2, 3] has 6 elements, [4, 2] has 8");
   EXPECT_EQ(message_of<Error>([&] { a.reshape({4, -1}); }), "reshape: [2, 3] has 6 elements, which do not divide by 4");
-  EXPECT_EQ(message_of<Error>([&] { a.slice(1, 3); }), "slice: rows 1 to 3 of shape [2, 3]");
+  EXPECT_EQ(message_of<Error>([&] { a.slice(1, 3); }),
+            "slice: rows 1 to 3 of shape [2, 3], expected a range within its first dimension");
   EXPECT_EQ(message_of<Error>([&] { a.copy_from(counting({3, 2})); }), "copy: source has shape [3, 2], target [2, 3]");
   EXPECT_EQ(message_of<Error>([&] { Tensor::from<float>({3}, Floats{1}); }), "tensor: 1 values for shape [3]");
   EXPECT_EQ(message_of<Error>([] { Tensor().raw_data(); }), "tensor: undefined, expected one with elements");

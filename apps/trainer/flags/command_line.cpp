@@ -374,7 +374,8 @@ class CommandLine {
     if (epochs && !iterations) settings_.iterations.reset();
     if (iterations && !epochs) settings_.epochs.reset();
     if (is_given("batch-size") && !is_given("local-batch-size")) settings_.local_batch_size.reset();
-    if (settings_.method == TrainingMethod::sparseloco && !is_given("codec")) settings_.codec = kSparseLoCoCodec;
+    const std::string_view codec = traits_of(settings_.method).codec;
+    if (codec != kFloats && !is_given("codec")) settings_.codec = codec;
   }
 
   /// --local-batch-size sets --batch-size. If both are given, they must agree.

@@ -286,12 +286,12 @@ void visit_training_flags(Settings& s, Visit& visit) {
 template <class Settings, class Visit>
 void visit_workers_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Workers"};
-  const TrainingMethod method = s.method;
-  const bool data_parallel = method == TrainingMethod::data_parallel, ist = method == TrainingMethod::ist;
-  const bool diloco = method == TrainingMethod::diloco, noloco = method == TrainingMethod::noloco;
-  const bool codes = !noloco && method != TrainingMethod::demo;
+  const MethodTraits& method = traits_of(s.method);
+  const bool data_parallel = s.method == TrainingMethod::data_parallel, ist = s.method == TrainingMethod::ist;
+  const bool diloco = s.method == TrainingMethod::diloco;
+  const bool codes = method.own_code.empty();
   const bool loses = s.codec != kFloats || s.exchange.starts_with("powersgd");
-  const char* const codes_nothing = noloco ? "--method noloco sends floats" : "--method demo has its own code";
+  const std::string codes_nothing = join({"--method ", method.word, " ", method.own_code});
   visit(flag("workers", "N", "Ranks that train together, 1 to 64")
             .shapes_result()
             .in({.low = 1, .high = kMaxRanks, .tells_both = true}),
@@ -313,21 +313,19 @@ void visit_workers_flags(Settings& s, Visit& visit) {
           .shapes_result()
           .in(kFromOne)
           .between_ranks(s)
-          .needing(!exchanges_every_step(method),
-                   "--method " + std::string(to_string(method)) + " exchanges in every step"),
+          .needing(!method.every_step, join({"--method ", method.word, " exchanges in every step"})),
       s.local_steps);
   visit(flag("outer-lr", "X", "Rate of the step by the ranks' mean change; diloco and noloco: 0.7, sparseloco: 1")
             .shapes_result()
             .in(kPositive)
             .between_ranks(s)
-            .needing(diloco || noloco || method == TrainingMethod::sparseloco,
-                     "it belongs to --method diloco, sparseloco and noloco"),
+            .needing(method.outer_lr.has_value(), "it belongs to --method diloco, sparseloco and noloco"),
         s.outer_lr);
   visit(flag("outer-momentum", "X", "Momentum of that step; diloco: 0.9, noloco: 0.5")
             .shapes_result()
             .in(kShare)
             .between_ranks(s)
-            .needing(diloco || noloco, "it belongs to --method diloco and noloco"),
+            .needing(method.outer_momentum.has_value(), "it belongs to --method diloco and noloco"),
         s.outer_momentum);
   visit(flag("fragments", "N", "diloco: parts of the model that take turns to be exchanged")
             .shapes_result()
@@ -425,7 +423,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .agrees(Agreement::ranks)
             .in(kNotNegative)
             .between_ranks(s)
-            .needing(!noloco, "--method noloco gives each rank a model of its own"),
+            .needing(s.method != TrainingMethod::noloco, "--method noloco gives each rank a model of its own"),
         s.check_every);
   visit(flag("link", "SPEC", "Imitate a network between ranks on one machine: rate=1gbit,latency=0.2ms")
             .between_ranks(s)

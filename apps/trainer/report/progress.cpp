@@ -36,7 +36,7 @@ std::string batch_text(const RunStart& run) {
   if (run.samples_per_step == 0) return "";
   const int64_t batch = run.samples_per_step / s.accumulate, workers = s.workers.value_or(1);
   if (!s.workers && s.accumulate == 1) return fmt::format(", batch {}", grouped(batch));
-  const bool share_updates = exchanges_every_step(s.method);
+  const bool share_updates = traits_of(s.method).every_step;
   return fmt::format(", batch {} ({} a worker, {} an update)", grouped(batch), grouped(batch / workers),
                      grouped(share_updates ? run.samples_per_step : run.samples_per_step / workers));
 }

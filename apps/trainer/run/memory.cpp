@@ -92,7 +92,7 @@ int64_t copies_of(const TrainSettings& s) { return 1 + (s.iterations == 0 ? 0 : 
 /// The parameters whose whole gradients are never in memory.
 std::set<std::string> without_whole_gradients(const TrainSettings& settings, Module& model, int ranks) {
   std::set<std::string> names;
-  if (ranks > 1 && exchanges_every_step(settings.method)) return names;
+  if (ranks > 1 && traits_of(settings.method).every_step) return names;
   const bool at_once = by_blocks(settings) && updates_in_backward(settings, ranks > 1);
   for (const auto& [name, module] : model.modules()) {
     const auto* const bag = dynamic_cast<const EmbeddingBag*>(module);
@@ -173,7 +173,7 @@ MemoryLimit memory_limit(const RanksHere& here) {
 }
 
 bool updates_in_backward(const TrainSettings& s, bool has_ranks) {
-  const bool exchanges_gradients = has_ranks && exchanges_every_step(s.method);
+  const bool exchanges_gradients = has_ranks && traits_of(s.method).every_step;
   return !exchanges_gradients && s.clip_norm == 0 && s.accumulate == 1 && s.histograms == 0;
 }
 

@@ -9,6 +9,7 @@
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/core/safetensors.h"
+#include "tern/core/share_of.h"
 #include "tern/dist/exchange/plan.h"
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/demo.h"
@@ -146,11 +147,9 @@ std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
   return groups;
 }
 
-/// The step at `at`, which below 1 is a share of the run and is rounded up. 0.55 of 100 steps is step 55, although the
-/// product of these doubles is above 55.
+/// The step at `at`, which below 1 is a share of the run.
 int64_t step_at(double at, int64_t total_steps) {
-  constexpr double kSlack = 1e-12;
-  return static_cast<int64_t>(at < 1 ? std::ceil(at * static_cast<double>(total_steps) * (1 - kSlack)) : at);
+  return at < 1 ? share_of(total_steps, at) : static_cast<int64_t>(at);
 }
 
 /// The steps at which the rate changes.
@@ -200,8 +199,9 @@ AveragingOptions averaging_options(const TrainSettings& s) {
 
 /// Local SGD itself is a step of rate 1 without momentum.
 OuterStep outer_step(const TrainSettings& s) {
-  const bool diloco = s.method == TrainingMethod::diloco;
-  return {.lr = s.outer_lr.value_or(diloco ? 0.7 : 1), .momentum = s.outer_momentum.value_or(diloco ? 0.9 : 0)};
+  const MethodTraits& method = traits_of(s.method);
+  return {.lr = s.outer_lr.value_or(method.outer_lr.value_or(1)),
+          .momentum = s.outer_momentum.value_or(method.outer_momentum.value_or(0))};
 }
 
 LocalSgd::Options local_sgd_options(const TrainSettings& s) {
@@ -214,11 +214,9 @@ LocalSgd::Options local_sgd_options(const TrainSettings& s) {
 }
 
 NoLoCo::Options noloco_options(const TrainSettings& s) {
-  const NoLoCo::Options usual;
-  return {.local_steps = s.local_steps,
-          .lr = s.outer_lr.value_or(usual.lr),
-          .momentum = s.outer_momentum.value_or(usual.momentum),
-          .seed = static_cast<uint64_t>(s.seed)};
+  const OuterStep outer = outer_step(s);
+  return {
+      .local_steps = s.local_steps, .lr = outer.lr, .momentum = outer.momentum, .seed = static_cast<uint64_t>(s.seed)};
 }
 
 IndependentSubnets::Options subnet_options(const TrainSettings& s) {
@@ -385,30 +383,34 @@ std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, M
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,
                                                   Communicator* communicator, const SubnetCuts* cuts) {
   if (!communicator) return std::make_unique<DistributedOptimizer>(model, local);
-  if (s.method == TrainingMethod::noloco)
-    return std::make_unique<NoLoCo>(model, local, *communicator, noloco_options(s));
-  if (s.method == TrainingMethod::demo)
-    return std::make_unique<DeMo>(model, local, *communicator, DeMo::Options{.check_every = s.check_every});
-  if (s.method == TrainingMethod::local_sgd || s.method == TrainingMethod::diloco ||
-      s.method == TrainingMethod::sparseloco)
-    return std::make_unique<LocalSgd>(model, local, *communicator, local_sgd_options(s));
-  if (cuts != nullptr)
-    return std::make_unique<ShardedSubnets>(model, local, *communicator, *cuts,
-                                            ShardedSubnets::Options{.local_steps = s.local_steps,
-                                                                    .seed = static_cast<uint64_t>(s.seed),
-                                                                    .momentum = s.ist_momentum,
-                                                                    .check_every = s.check_every});
-  if (s.method == TrainingMethod::ist)
-    return std::make_unique<IndependentSubnets>(model, local, *communicator, plan_of(model, s), subnet_options(s));
-  return std::make_unique<DataParallel>(
-      model, local, *communicator,
-      DataParallel::Options{.averaging = averaging_options(s),
-                            .weight_decay_in_gradient = s.weight_decay_in_gradient ? s.weight_decay : 0,
-                            .check_every = s.check_every});
+  switch (s.method) {
+    case TrainingMethod::data_parallel:
+      return std::make_unique<DataParallel>(
+          model, local, *communicator,
+          DataParallel::Options{.averaging = averaging_options(s),
+                                .weight_decay_in_gradient = s.weight_decay_in_gradient ? s.weight_decay : 0,
+                                .check_every = s.check_every});
+    case TrainingMethod::local_sgd:
+    case TrainingMethod::diloco:
+    case TrainingMethod::sparseloco:
+      return std::make_unique<LocalSgd>(model, local, *communicator, local_sgd_options(s));
+    case TrainingMethod::noloco: return std::make_unique<NoLoCo>(model, local, *communicator, noloco_options(s));
+    case TrainingMethod::demo:
+      return std::make_unique<DeMo>(model, local, *communicator, DeMo::Options{.check_every = s.check_every});
+    case TrainingMethod::ist:
+      if (cuts != nullptr)
+        return std::make_unique<ShardedSubnets>(model, local, *communicator, *cuts,
+                                                ShardedSubnets::Options{.local_steps = s.local_steps,
+                                                                        .seed = static_cast<uint64_t>(s.seed),
+                                                                        .momentum = s.ist_momentum,
+                                                                        .check_every = s.check_every});
+      return std::make_unique<IndependentSubnets>(model, local, *communicator, plan_of(model, s), subnet_options(s));
+  }
+  fail({"--method: no method ", static_cast<int>(s.method)});
 }
 
 std::string note_of_rounds(const TrainSettings& s, int64_t total_steps) {
-  const bool alone = !exchanges_every_step(s.method) && s.method != TrainingMethod::ist && s.fragments == 1;
+  const bool alone = !traits_of(s.method).every_step && s.method != TrainingMethod::ist && s.fragments == 1;
   if (!alone || total_steps >= s.local_steps) return {};
   return fmt::format(
       "the run has {} steps, and the first exchange comes after --local-steps {}. So the ranks train alone to the end; "
@@ -417,8 +419,7 @@ std::string note_of_rounds(const TrainSettings& s, int64_t total_steps) {
 }
 
 std::string note_of_bytes(const TrainSettings& s, Module& model, int ranks) {
-  if (s.method == TrainingMethod::noloco || s.method == TrainingMethod::demo || s.method == TrainingMethod::ist)
-    return {};
+  if (!traits_of(s.method).own_code.empty() || s.method == TrainingMethod::ist) return {};
   const AveragingOptions options = averaging_options(s);
   const auto codec = make_codec(options.codec, options.codecs), floats = make_codec(kFloats);
   if (!codec->traits().fixed_size) return {};

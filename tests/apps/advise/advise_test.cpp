@@ -93,7 +93,9 @@ TEST(Advise, PlansTheBytesOfRealRuns) {
   EXPECT_EQ(sent("none", "powersgd", 4), 53400);
   // A round every ten steps sends a tenth of these bytes in a step.
   EXPECT_EQ(plan_round(lenet, {TrainingMethod::diloco, "none", "ring"}, 4).sent(4), 7536480);
-  EXPECT_EQ(plan_round(lenet, {TrainingMethod::sparseloco, kSparseLoCoCodec, "allgather"}, 4).sent(4), 103227);
+  EXPECT_EQ(plan_round(lenet, {TrainingMethod::sparseloco, traits_of(TrainingMethod::sparseloco).codec, "allgather"}, 4)
+                .sent(4),
+            103227);
   const auto sent_by = [&](TrainingMethod method, int workers) {
     return plan_round(lenet, {.method = method}, workers).sent(workers);
   };
@@ -139,7 +141,7 @@ TEST(Advise, CountsTheStepsOfTheGridsPage) {
       {"local SGD, Hadamard", {.method = TrainingMethod::local_sgd, .codec = "hadamard:bits=2"}},
       {"DiLoCo", {.method = TrainingMethod::diloco}},
       {"NoLoCo", {.method = TrainingMethod::noloco}},
-      {"SparseLoCo", {.method = TrainingMethod::sparseloco, .codec = kSparseLoCoCodec}},
+      {"SparseLoCo", {.method = TrainingMethod::sparseloco, .codec = traits_of(TrainingMethod::sparseloco).codec}},
       {"IST", {.method = TrainingMethod::ist}}};
   for (const auto& [label, way] : rows) {
     const auto found = measured_convergence(way, 10);

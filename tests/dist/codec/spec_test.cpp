@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tern/core/error.h"
+#include "tern/core/share_of.h"
 #include "tern/dist/codec/codec.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/dist/exchange/exchange.h"
@@ -54,6 +55,9 @@ TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
             "codec ternary: clip-mode=own would change nothing: clip=0 does not clip");
   EXPECT_EQ(refusal("ternary:clip-mode=own,share=off"),
             "codec ternary: clip-mode=own would change nothing: with share=off each rank has its own limit anyway");
+  EXPECT_EQ(refusal("topk-block:keep=5000"), "codec topk-block: keep=5000; expected a whole number from 1 to 4096");
+  EXPECT_EQ(refusal("topk-block:keep=65,side=8,run=10"),
+            "codec topk-block: keep=65; expected a whole number from 1 to 64");
   EXPECT_EQ(refusal("ternary:pack=3bit"), "codec ternary: pack=3bit; expected 2bit or 5trit or entropy");
   EXPECT_EQ(refusal("qsgd:bits=1"), "codec qsgd: bits=1; expected a whole number from 2 to 16");
   EXPECT_EQ(refusal("qsgd:bits=4.5"), "codec qsgd: bits=4.5; expected a whole number from 2 to 16");
@@ -76,7 +80,7 @@ TEST(CodecSpec, HelpNamesEveryCodec) {
   EXPECT_NE(help.find("error-feedback:CODEC"), std::string::npos);
 }
 
-std::unique_ptr<GradientCodec> make_half(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_half(SpecParameters& options) {
   options.integer("bits", 16, 16, 16);
   options.finish();
   return make_codec("fp16");

@@ -1,4 +1,4 @@
-#include "tern/dist/cost/round_time.h"
+#include "tern/dist/cost/subnet_round.h"
 
 #include <atomic>
 

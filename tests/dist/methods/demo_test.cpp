@@ -190,7 +190,9 @@ TEST(DeMo, RefusesOptionsOutOfRange) {
     model.initialize(1);
     Sgd local(model.parameters(), kDemoSgd);
     EXPECT_EQ(message_of<InputError>([&] { DeMo(model, local, c, {.keep = 0}); }),
-              "demo: 0 coefficients, expected 1 or more");
+              "demo: 0 coefficients, expected 1 to 4096, as many as a block has");
+    EXPECT_NE(message_of<InputError>([&] { DeMo(model, local, c, {.keep = 4097}); }).find("demo: 4097 coefficients"),
+              std::string::npos);
     EXPECT_EQ(message_of<InputError>([&] { DeMo(model, local, c, {.decay = 0}); }),
               "demo: a decay of 0, expected (0, 1]");
   });

@@ -59,7 +59,7 @@ std::vector<Way> ways() {
   streaming.delay = 1;
   muloco.optimizer = UpdateRule::muon;
   TrainSettings sparseloco = local_method(TrainingMethod::sparseloco), demo = local_method(TrainingMethod::demo);
-  sparseloco.codec = kSparseLoCoCodec;
+  sparseloco.codec = traits_of(TrainingMethod::sparseloco).codec;
   demo.optimizer = UpdateRule::sgd;
   demo.lr = 0.003;
   return {{"ternary", averaging("ternary")},
