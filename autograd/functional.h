@@ -10,9 +10,10 @@
 #include "tern/autograd/variable.h"
 #include "tern/kernels/options.h"
 
-// Elementwise arithmetic. Operands have one dtype and broadcast as in PyTorch. The result has the format of the operand
-// with its shape (a's if both have it).
 namespace tern {
+
+// Arithmetic. Operands have one dtype and broadcast as in PyTorch. The result has the format of the operand with its
+// shape (a's if both have it).
 
 Variable add(const Variable& a, const Variable& b);
 Variable subtract(const Variable& a, const Variable& b);
@@ -46,6 +47,8 @@ Variable minimum(const Variable& a, const Variable& b);
 /// a if mask != 0, otherwise b. mask is u8. All three broadcast to one shape.
 Variable select(const Tensor& mask, const Variable& a, const Variable& b);
 
+// Products and convolutions.
+
 using kernels::MatmulOptions;
 
 /// y[..., m, n] = op(a)[..., m, k] · op(b)[..., k, n]. op exchanges the last two dimensions if `options` say so.
@@ -73,10 +76,18 @@ using kernels::Extent2;
 Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry = {},
                 const Fused& fused = {});
 
-}  // namespace tern
+/// As conv2d with stride 1 and so much padding that the result has x's height and width, as PyTorch's padding='same'.
+/// If the padding is odd, the end has one more.
+Variable conv2d_same(const Variable& x, const Variable& w, const Variable& bias, const Extent2& dilation = 1,
+                     int64_t groups = 1, const Fused& fused = {});
+/// The transposed convolution: the gradient of a conv2d by its input, with x in place of the gradient of its result. x:
+/// [N, C, H, W] or [C, H, W]; w: [C, O/groups, kh, kw]; bias: [O] or undefined. H' = (H - 1)·stride - 2·padding +
+/// dilation·(kh - 1) + 1 + added. `added`, below the stride or the dilation, chooses among the sizes that conv2d maps
+/// to H. It is PyTorch's conv_transpose2d, and its output_padding. The result has the format of conv2d's.
+Variable conv_transpose2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry = {},
+                          const Extent2& added = 0);
 
-// Elementwise functions of one value. Outputs have its shape, dtype and format.
-namespace tern {
+// Functions of each element. The result has the shape, dtype and format of x.
 
 /// max(x, 0)
 Variable relu(const Variable& x);
@@ -105,9 +116,7 @@ Variable gelu(const Variable& x, GeluForm form = GeluForm::exact);
 /// x · sigmoid(x), also called swish.
 Variable silu(const Variable& x);
 
-/// The gradient through a relu that gave y, in y's format: 0 if y <= 0, else dy, also if y is NaN. Overwrites dy if
-/// nobody else holds it.
-Tensor relu_gradient(const Tensor& y, Tensor dy);
+// Softmax and normalisation.
 
 /// exp(x) / Σ exp(x) over the last dimension. The result is row-major.
 Variable softmax(const Variable& x);
@@ -139,20 +148,9 @@ Variable layer_norm(const Variable& x, const Shape& normalized, const Variable& 
 /// Local response normalisation of x [N, C, ...], of rank 3 to 5, across channels (Krizhevsky et al., 2012).
 Variable local_response_norm(const Variable& x, const LocalResponseNormOptions& options = {});
 
-/// As conv2d with stride 1 and so much padding that the result has x's height and width, as PyTorch's padding='same'.
-/// If the padding is odd, the end has one more.
-Variable conv2d_same(const Variable& x, const Variable& w, const Variable& bias, const Extent2& dilation = 1,
-                     int64_t groups = 1, const Fused& fused = {});
-/// The transposed convolution: the gradient of a conv2d by its input, with x in place of the gradient of its result. x:
-/// [N, C, H, W] or [C, H, W]; w: [C, O/groups, kh, kw]; bias: [O] or undefined. H' = (H - 1)·stride - 2·padding +
-/// dilation·(kh - 1) + 1 + added. `added`, below the stride or the dilation, chooses among the sizes that conv2d maps
-/// to H. It is PyTorch's conv_transpose2d, and its output_padding. The result has the format of conv2d's.
-Variable conv_transpose2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry = {},
-                          const Extent2& added = 0);
+// Pooling and sizes of images. Poolings take x [N, C, H, W], or one image [C, H, W].
 
 using kernels::PoolGeometry;
-
-// Poolings take x [N, C, H, W], or one image [C, H, W].
 
 /// The greatest element of every window.
 Variable max_pool2d(const Variable& x, const PoolGeometry& geometry = {});
@@ -167,14 +165,18 @@ Variable adaptive_average_pool2d(const Variable& x, const Extent2& size);
 /// x [..., H, W] with each element repeated factor.h × factor.w times: [..., H·factor.h, W·factor.w]. Row-major.
 Variable upsample_nearest2d(const Variable& x, const Extent2& factor);
 
+// Dropout.
+
 using kernels::DropoutDraw;
 
 /// x / (1 - p) if the element is kept, else 0; 0 everywhere if p = 1 (Srivastava et al., 2014). Which elements are kept
 /// depends only on `draw` and on `samples`, i64 [N], the global index of the sample of each row. A number has one row.
 Variable dropout(const Variable& x, const Tensor& samples, const DropoutDraw& draw);
 
-/// The sum over `dimensions`, or over all of them if none is given. Negative dimensions count from the end. With `keep`
-/// the dimensions stay, with extent 1; otherwise they go. The result is row-major, in x's dtype.
+// Reductions. Without `dimensions` they reduce over all of them. Negative dimensions count from the end. With `keep`
+// the dimensions stay, with extent 1; otherwise they go. The result is row-major, in x's dtype.
+
+/// The sum over `dimensions`.
 Variable sum(const Variable& x, const std::vector<int>& dimensions = {}, bool keep = false);
 /// As `sum`, divided by the number of elements in each sum.
 Variable mean(const Variable& x, const std::vector<int>& dimensions = {}, bool keep = false);
@@ -190,13 +192,7 @@ Variable variance(const Variable& x, const std::vector<int>& dimensions = {}, bo
 /// log Σ exp(x) over `dimensions`, without overflow.
 Variable logsumexp(const Variable& x, const std::vector<int>& dimensions, bool keep = false);
 
-/// scale·dy summed to `shape`, which broadcasts to the shape of dy: the gradient of an operand that was broadcast.
-Tensor sum_to(const Tensor& dy, const Shape& shape, double scale = 1);
-
-/// x if it has this format, else a copy that has it.
-Tensor in_format(Tensor x, MemoryFormat format);
-/// x in the dtype of the parameters beside it.
-Tensor widened(const Tensor& x);
+// Shapes and dtypes.
 
 /// The same elements in row-major order, in another shape. One extent may be -1: it follows from the others.
 Variable reshape(const Variable& x, std::initializer_list<int64_t> extents);
@@ -241,6 +237,8 @@ Variable reflection_pad2d(const Variable& x, const Border& border);
 
 /// x with elements of another floating dtype.
 Variable convert(const Variable& x, DType dtype);
+
+// Lookup, attention and recurrence.
 
 /// The rows of weight [rows, features] with these indices, i64 in [0, rows) of any shape: [..., features]. The gradient
 /// of a row is the sum over its uses. The CPU checks the indices. On CUDA, an index outside gives NaN.
@@ -290,11 +288,8 @@ struct LstmOutput {
 LstmOutput lstm(const Variable& x, const LstmWeights& weights, const LstmState& initial = {},
                 const Tensor& lengths = {});
 
-}  // namespace tern
-
 // Losses. Each is one number, of shape [], or one for each element or label. It is f64 for f64 inputs, and f32 for
 // others.
-namespace tern {
 
 enum class LossReduction : uint8_t { mean, sum, none };
 

@@ -202,6 +202,20 @@ std::vector<Variable> record_outputs(Operation operation, std::span<const Variab
 
 }  // namespace detail
 
+// Helpers of operations.
+
+/// The gradient through a relu that gave y, in y's format: 0 if y <= 0, else dy, also if y is NaN. Overwrites dy if
+/// nobody else holds it.
+Tensor relu_gradient(const Tensor& y, Tensor dy);
+
+/// scale·dy summed to `shape`, which broadcasts to the shape of dy: the gradient of an operand that was broadcast.
+Tensor sum_to(const Tensor& dy, const Shape& shape, double scale = 1);
+
+/// x if it has this format, else a copy that has it.
+Tensor in_format(Tensor x, MemoryFormat format);
+/// x in the dtype of the parameters beside it.
+Tensor widened(const Tensor& x);
+
 /// A tensor with this value in every element. A GPU writes it by itself, so a recorded step may contain it.
 Tensor filled(const Shape& shape, double value, const TensorOptions& options);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tern/autograd/functional.h"
+#include "tern/autograd/operation.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/recording.h"
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tern/autograd/functional.h"
+#include "tern/autograd/operation.h"
 #include "tern/autograd/variable.h"
 #include "tern/core/error.h"
 #include "tern/kernels/elementwise.h"

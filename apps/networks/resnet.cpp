@@ -48,10 +48,10 @@ void augment_resnet(Transform& transform, const ImageSpec& images) {
     transform.pad = 4;
 }
 
-/// A quarter of He et al.'s steps, with a rate that falls to 0.
+/// Half of He et al.'s steps, with a rate that falls to 0.
 void swift_resnet(TrainSettings& settings) {
   settings.iterations.reset();
-  settings.epochs = 40;
+  settings.epochs = 80;
   settings.lr_schedule = LrSchedule::cosine;
   settings.weight_decay = 5e-4;
 }
@@ -85,7 +85,7 @@ const Network& resnet() {
                               .weight_decay = 1e-4},
                  .augment = augment_resnet,
                  .settle = warm_up_110_layers},
-      .recipes = {{.name = "swift", .help = "40 epochs, a rate that falls to 0", .change = swift_resnet}},
+      .recipes = {{.name = "swift", .help = "80 epochs, a rate that falls to 0", .change = swift_resnet}},
       .presets = {{.name = "resnet20", .counts = {{"depth", 20}}},
                   {.name = "resnet56", .counts = {{"depth", 56}}},
                   {.name = "resnet110", .counts = {{"depth", 110}}},

@@ -270,7 +270,8 @@ class Grid final : public Experiment {
   GridRow row(const GridMethod& method, const Results& results) const {
     GridRow row = {.method = &method, .accuracy = accuracy(method, results)};
     const auto found = trained(method, results);
-    if (!found.empty()) row.step_bytes = step_bytes(*found.front(), network_.iterations);
+    for (const RunResult* result : found)
+      row.step_bytes += step_bytes(*result, network_.iterations) / static_cast<double>(found.size());
     if (const RunResult* result = timed(method, results))
       row.step = forecast(method, *result, workers_, row.step_bytes);
     const auto level = target(results);

@@ -46,22 +46,20 @@ CodecComparisonPlan LstmSetting::plan(const std::string& title, const std::strin
     flags.insert(flags.end(),
                  {"--layers", "1", "--hidden", "128", "--projection", "64", "--lr", fmt::format("{}", kQuickRate)});
   flags.insert(flags.end(), more.begin(), more.end());
-  return {
-      .title = title,
-      .setting = sentences() + more_setting,
-      .program = networks::lstm().program(),
-      .data = data,
-      .flags = flags,
-      .codecs = {{.name = "float", .label = "float", .spec = "none", .paper = 81.13},
-                 {.name = "4-bit", .label = "4 bit / 512", .spec = "qsgd:bits=4,bucket=512,norm=max", .paper = 81.15}},
-      .min_compress = kSmallMatrix,
-      .workers = workers,
-      .iterations = iterations,
-      .seeds = seeds,
-      .checkpoint_every = kStepsOfPass,
-      .score = "phone error rate",
-      .papers_score = "accuracy of frames",
-      .lower_is_better = true};
+  return {.title = title,
+          .setting = sentences() + more_setting,
+          .program = networks::lstm().program(),
+          .data = data,
+          .flags = flags,
+          .codecs = {scored(kFloat, 81.13), scored(kBits4, 81.15)},
+          .min_compress = kSmallMatrix,
+          .workers = workers,
+          .iterations = iterations,
+          .seeds = seeds,
+          .checkpoint_every = kStepsOfPass,
+          .score = "phone error rate",
+          .papers_score = "accuracy of frames",
+          .lower_is_better = true};
 }
 
 }  // namespace tern::reproduce

@@ -95,6 +95,10 @@ constexpr Words<2> words_of(SubnetEvaluation) { return {"calibrated", "batch"}; 
 enum class ModelStore : uint8_t { whole, sharded };
 constexpr Words<2> words_of(ModelStore) { return {"whole", "sharded"}; }
 
+/// --ist-download: the number format of the slices that ranks receive.
+enum class SubnetDownload : uint8_t { none, fp16, bf16 };
+constexpr Words<3> words_of(SubnetDownload) { return {"none", "fp16", "bf16"}; }
+
 /// --convolution
 enum class ConvolutionChoice : uint8_t { automatic, direct };
 constexpr Words<2> words_of(ConvolutionChoice) { return {"auto", "direct"}; }
@@ -181,6 +185,7 @@ struct TrainSettings {
   double mix = 0;
   SubnetScope ist_scope = SubnetScope::fc;
   SubnetMomentum ist_momentum = SubnetMomentum::drop;
+  SubnetDownload ist_download = SubnetDownload::none;
   SubnetEvaluation ist_eval = SubnetEvaluation::calibrated;
   ModelStore ist_store = ModelStore::whole;
   std::optional<int64_t> calibrate_batches = {};

@@ -21,7 +21,7 @@ METHODS = {
 }
 FORMS = {  # flags that a trial may add to a method's
     "data-parallel": [[], ["--overlap"], ["--stale", "1"]],
-    "ist": [[], ["--ist-momentum", "travel"]],
+    "ist": [[], ["--ist-momentum", "travel"], ["--ist-download", "bf16"]],
     "diloco": [[], ["--fragments", "2", "--delay", "1", "--mix", "0.3"]],
 }
 # The exchanges that take a codec (docs/distributed.md). "default" is that which tern chooses.

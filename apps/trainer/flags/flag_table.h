@@ -357,6 +357,13 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .needing(ist, "it belongs to --method ist")
             .needing(!ist || s.optimizer != UpdateRule::sgd, "--optimizer sgd keeps no state"),
         s.ist_momentum);
+  visit(flag("ist-download", "NAME",
+             "ist: what ranks receive at the start of a round: floats, or fp16 or bf16 numbers of half the size")
+            .shapes_result()
+            .between_ranks(s)
+            .needing(ist, "it belongs to --method ist")
+            .needing(!ist || s.ist_store == ModelStore::whole, "--ist-store sharded moves floats"),
+        s.ist_download);
   visit(flag("ist-store", "NAME",
              "ist: a rank has the whole model to evaluate and save it, or never more than a slice; sharded: networks "
              "with one hidden layer")

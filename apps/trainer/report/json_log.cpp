@@ -35,11 +35,7 @@ Json json_of(const auto& value) { return value; }
 Json json_of(const Worded auto& value) { return to_string(value); }
 template <class T>
 Json json_of(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-template <Worded E>
-Json json_of(const std::optional<E>& value) {
-  return value ? to_string(*value) : "";
+  return value ? json_of(*value) : Json(nullptr);
 }
 
 Json to_json(const TrainSettings& settings) {

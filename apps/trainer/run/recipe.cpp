@@ -226,7 +226,8 @@ IndependentSubnets::Options subnet_options(const TrainSettings& s) {
           .momentum = s.ist_momentum,
           .check_every = s.check_every,
           .codec = s.codec,
-          .codecs = s.codecs};
+          .codecs = s.codecs,
+          .download = to_string(s.ist_download)};
 }
 
 SubnetPlan plan_of(const Module& model, const TrainSettings& s) {

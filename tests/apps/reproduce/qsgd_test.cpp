@@ -76,8 +76,8 @@ TEST(ReproduceQsgd, Table1BySwiftRecipeEndsWithHeEtAlsCourse) {
   };
   ASSERT_EQ(runs.size(), 2 * 3 + 2 + 2 + 1);
   EXPECT_EQ(make("qsgd-table1", options)->report({}).title, "QSGD, Table 1: ResNet-20");
-  EXPECT_EQ(with("--recipe swift --data shapes --iterations 15600 --workers 2 "), 2 * 3 + 2);
-  EXPECT_EQ(with("--recipe swift --data shapes --iterations 15600 --workers 4 "), 2);
+  EXPECT_EQ(with("--recipe swift --data shapes --iterations 31200 --workers 2 "), 2 * 3 + 2);
+  EXPECT_EQ(with("--recipe swift --data shapes --iterations 31200 --workers 4 "), 2);
   EXPECT_EQ(with("--codec qsgd:bits=4,bucket=512,norm=max --exchange allgather --min-compress 10000 "), 4);
   EXPECT_EQ(with("--codec qsgd:bits=2,bucket=128,norm=max "), 1);
   const auto he =
@@ -87,7 +87,7 @@ TEST(ReproduceQsgd, Table1BySwiftRecipeEndsWithHeEtAlsCourse) {
   options.iterations = 390;
   EXPECT_EQ(make("qsgd-table1", options)->runs().back().steps, 390) << "a seed of the last row with codes";
   const auto few = make("qsgd-table1", options)->runs();
-  EXPECT_TRUE(std::ranges::any_of(few, [](const reproduce::Run& run) { return run.steps == 64'000 * 390 / 15'600; }));
+  EXPECT_TRUE(std::ranges::any_of(few, [](const reproduce::Run& run) { return run.steps == 64'000 * 390 / 31'200; }));
   options.workers = {2};
   EXPECT_EQ(message_of<InputError>([&] { make("qsgd-table1", options); }), "--workers: --swift has its own, 2 and 4");
 }

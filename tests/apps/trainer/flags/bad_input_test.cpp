@@ -149,6 +149,8 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
        "--ist-store would change nothing: --eval-only reads the whole model; use --iterations 0 to evaluate slices"},
       {{"--workers", "2", "--method", "ist", "--optimizer", "sgd", "--ist-momentum", "travel"},
        "--ist-momentum would change nothing: --optimizer sgd keeps no state"},
+      {{"--workers", "2", "--method", "ist", "--ist-store", "sharded", "--ist-download", "bf16"},
+       "--ist-download would change nothing: --ist-store sharded moves floats"},
       {{"--workers", "2", "--method", "ist", "--ema-decay", "0.9"},
        "--ema-decay and --method ist contradict each other: each worker trains its own model, expected --ema-decay 0"},
       {{"--workers", "2", "--method", "ist", "--codec", "ternary:share=on"},

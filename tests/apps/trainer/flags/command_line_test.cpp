@@ -132,6 +132,7 @@ TEST_F(TrainLenet, HelpListsEveryFlag) {
                            "--local-steps",
                            "--ist-scope",
                            "--ist-momentum",
+                           "--ist-download",
                            "--ist-eval",
                            "--calibrate-batches",
                            "--codec",
