@@ -78,10 +78,4 @@ std::vector<std::string> ternary_flags(int64_t workers) {
   return {"--workers", std::to_string(workers), "--transport", "inproc", "--codec", "ternary", "--exchange", "server"};
 }
 
-TrainSettings read_settings(const Application& application, const std::vector<std::string>& words) {
-  std::vector<const char*> arguments = {application.name.c_str()};
-  for (const auto& word : words) arguments.push_back(word.c_str());
-  return read_flags(static_cast<int>(arguments.size()), arguments.data(), application).settings;
-}
-
 }  // namespace tern::reproduce

@@ -28,7 +28,4 @@ struct CifarNetSetting {
 /// The flags for `workers` threads of one process that train with TernGrad's codec.
 std::vector<std::string> ternary_flags(int64_t workers);
 
-/// The settings that `application` reads from these words.
-TrainSettings read_settings(const Application& application, const std::vector<std::string>& words);
-
 }  // namespace tern::reproduce

@@ -41,11 +41,11 @@ void refuse_seeds(const char* experiment, const ExperimentOptions& options) {
   check_input(!options.seeds, "--seeds would change nothing: ", experiment, " shows one run of each kind");
 }
 
-int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t batch) {
+int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t batch, int64_t least) {
   check_input(options.workers.size() <= 1, "--workers: found ", options.workers.size(), " numbers, expected one");
   const int64_t workers = options.workers.empty() ? usual : options.workers.front();
-  check_input(workers >= 2 && batch % workers == 0, "--workers: found ", workers,
-              ", expected a number from 2 that shares the batch of ", batch, " equally");
+  check_input(workers >= least && batch % workers == 0, "--workers: found ", workers, ", expected a number from ",
+              least, " that shares the batch of ", batch, " equally");
   return workers;
 }
 

@@ -70,9 +70,9 @@ class CodecComparison final : public Experiment {
 
 /// Throws InputError if --seeds is given, because `experiment` shows one run of each kind.
 void refuse_seeds(const char* experiment, const ExperimentOptions& options);
-/// The single value of --workers, or `usual`. Throws InputError if there are several values, or if the value is below 2
-/// or does not divide `batch`.
-int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t batch);
+/// The single value of --workers, or `usual`. Throws InputError if there are several values, or if the value is below
+/// `least` or does not divide `batch`.
+int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t batch, int64_t least = 2);
 
 /// Text for a page after the name of a data set that differs from `papers`; else empty.
 const char* not_the_papers(const DataChoice& data, const char* papers);

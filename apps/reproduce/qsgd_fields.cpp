@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/reproduce/cifarnet_setting.h"
 #include "tern/apps/reproduce/engine/data_choice.h"
 #include "tern/apps/reproduce/engine/experiment.h"
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
+#include "tern/apps/reproduce/run_settings.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/core/error.h"
 #include "tern/kernels/layout.h"
@@ -152,11 +152,10 @@ class QsgdFields final : public Experiment {
                .flags = {"--data", data_.name, "--depth", "20", "--iterations", std::to_string(iterations_)},
                .places = data_.places(),
                .steps = iterations_};
-    std::vector<std::string> words = run.flags;
-    words.insert(words.end(), run.places.begin(), run.places.end());
+    run.study = [settings = settings_of(networks::resnet(), run), draws = draws_](const StudyProgress& progress) {
+      return observe(settings, draws, progress);
+    };
     run.flags.push_back(fmt::format("draws={}", draws_));
-    run.study = [settings = read_settings(networks::resnet().application(), words),
-                 draws = draws_](const StudyProgress& progress) { return observe(settings, draws, progress); };
     return {run};
   }
 

@@ -1,21 +1,12 @@
 #include "tern/apps/reproduce/step_forecast.h"
 
-#include <string>
-
 #include "tern/apps/advise/forecast.h"
+#include "tern/apps/reproduce/run_settings.h"
 #include "tern/dist/cost/subnet_round.h"
-#include "tern/trainer/flags/command_line.h"
 #include "tern/trainer/run/recipe.h"
 
 namespace tern::reproduce {
 namespace {
-
-TrainSettings settings_of(const Application& application, const Run& run) {
-  std::vector<const char*> words = {run.program.c_str()};
-  for (const auto* part : {&run.flags, &run.places})
-    for (const std::string& word : *part) words.push_back(word.c_str());
-  return trainer::read_flags(static_cast<int>(words.size()), words.data(), application).settings;
-}
 
 /// What `workers` ranks send to each other in a round.
 std::vector<ExchangePlan> plans(Module& model, const TrainSettings& settings, int workers) {
@@ -44,11 +35,10 @@ CodecCost cost_of(const std::vector<ExchangePlan>& plans, double encode, double 
 StepForecast::StepForecast(const networks::Network& network, const Run& run, const RunResult& measured, int workers,
                            double step_bytes)
     : workers_(workers) {
-  const Application application = network.application();
-  const TrainSettings settings = settings_of(application, run);
+  const TrainSettings settings = settings_of(network, run);
   check(!settings.overlap && !settings.stale && !settings.log_every,
         "step forecast: found --overlap, --stale or --log-every, expected a run without them");
-  const auto model = trainer::make_model(application, settings);
+  const auto model = trainer::make_model(network.application(), settings);
   method_ = settings.method;
   local_steps_ = settings.local_steps;
   const auto steps = static_cast<double>(run.steps);

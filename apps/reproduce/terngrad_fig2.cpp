@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "tern/apps/reproduce/cifarnet_setting.h"
+#include "tern/apps/reproduce/codec_comparison.h"
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/gradient_census.h"
+#include "tern/apps/reproduce/run_settings.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/ternary_workers.h"
 #include "tern/core/error.h"
@@ -203,12 +205,9 @@ class TernGradFigure2 final : public Experiment {
       : setting_{.data = choose_data("terngrad-fig2", options, {"cifar10", "shapes"}),
                  .iterations = options.iterations.value_or(options.quick ? 800 : 8000),
                  .course = CifarNetCourse::quick} {
-    check_input(options.workers.size() <= 1, "--workers: found ", options.workers.size(), " numbers, expected one");
-    if (!options.workers.empty()) workers_ = options.workers.front();
+    workers_ = choose_workers(options, workers_, setting_.batch_size, 1);
     check_input(setting_.iterations >= 2, "--iterations: found ", setting_.iterations,
                 ", expected at least 2, the first and the last");
-    check_input(workers_ >= 1 && setting_.batch_size % workers_ == 0, "--workers: found ", workers_,
-                ", expected a number that shares the batch of ", setting_.batch_size, " equally");
     check_input(!options.seeds, "--seeds would change nothing: one run is looked at");
   }
 
@@ -217,9 +216,7 @@ class TernGradFigure2 final : public Experiment {
     const auto more = ternary_flags(workers_);
     run.flags.insert(run.flags.end(), more.begin(), more.end());
     run.columns = {{"workers", std::to_string(workers_)}};
-    std::vector<std::string> words = run.flags;
-    words.insert(words.end(), run.places.begin(), run.places.end());
-    run.study = [settings = read_settings(networks::cifarnet().application(), words)](const StudyProgress& progress) {
+    run.study = [settings = settings_of(networks::cifarnet(), run)](const StudyProgress& progress) {
       return observe(settings, progress);
     };
     return {run};

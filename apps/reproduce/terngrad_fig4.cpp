@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "tern/apps/reproduce/cifarnet_setting.h"
+#include "tern/apps/reproduce/codec_comparison.h"
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/gradient_census.h"
+#include "tern/apps/reproduce/run_settings.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/ternary_workers.h"
 #include "tern/core/error.h"
@@ -58,10 +60,7 @@ class TernGradFigure4 final : public Experiment {
       : setting_{.data = choose_data("terngrad-fig4", options, {"cifar10", "shapes"}),
                  .iterations = options.iterations.value_or(options.quick ? 1600 : 8000),
                  .course = CifarNetCourse::quick} {
-    check_input(options.workers.size() <= 1, "--workers: found ", options.workers.size(), " numbers, expected one");
-    if (!options.workers.empty()) workers_ = options.workers.front();
-    check_input(workers_ >= 1 && setting_.batch_size % workers_ == 0, "--workers: found ", workers_,
-                ", expected a number that shares the batch of ", setting_.batch_size, " equally");
+    workers_ = choose_workers(options, workers_, setting_.batch_size, 1);
     check_input(!options.seeds, "--seeds would change nothing: one pair of runs is looked at");
   }
 
@@ -78,10 +77,9 @@ class TernGradFigure4 final : public Experiment {
     const auto more = ternary_flags(workers_);
     ternary.flags.insert(ternary.flags.end(), more.begin(), more.end());
     ternary.columns = {{"workers", std::to_string(workers_)}};
-    std::vector<std::string> words = ternary.flags;
-    words.insert(words.end(), ternary.places.begin(), ternary.places.end());
-    ternary.study = [settings = read_settings(networks::cifarnet().application(), words)](
-                        const StudyProgress& progress) { return train(settings, progress); };
+    ternary.study = [settings = settings_of(networks::cifarnet(), ternary)](const StudyProgress& progress) {
+      return train(settings, progress);
+    };
     return {with_floats, ternary};
   }
 

@@ -10,6 +10,7 @@
 
 #include "tern/apps/reproduce/cifarnet_setting.h"
 #include "tern/apps/reproduce/gradient_census.h"
+#include "tern/apps/reproduce/run_settings.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/core/random.h"
 #include "tern/networks/lenet.h"
@@ -50,7 +51,7 @@ TEST(TernaryWorkers, TakeTheStepsOfAsManyRanksSlow) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
 
   const Application application = lenet_application();
-  TrainSettings settings = read_settings(application, flags);
+  TrainSettings settings = settings_of(networks::lenet(), {.name = "run", .flags = flags});
   prepare_machine(settings);
   TernaryWorkers workers(application, settings);
   std::vector<double> losses;
@@ -63,7 +64,7 @@ TEST(TernaryWorkers, ShowGradientsOnTheirWay) {
   std::vector<std::string> flags = {"--iterations", "1", "--batch-size", "32"};
   const auto more = ternary_flags(4);
   flags.insert(flags.end(), more.begin(), more.end());
-  TernaryWorkers workers(application, read_settings(application, flags));
+  TernaryWorkers workers(application, settings_of(networks::lenet(), {.name = "run", .flags = flags}));
   int seen = 0;
   workers.step([&](const std::string& name, const GradientStages& stages) {
     ++seen;
