@@ -198,7 +198,8 @@ DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const Loa
         sampler.step_size, " samples to a step, expected ", options.batch_size, " for each of ", sampler.ranks,
         " ranks");
   // Count whole batches in the smallest share, so that every rank takes the same number of steps.
-  const int64_t largest = sampler.share(), share = options.drop_last ? sampler.size / sampler.ranks : largest;
+  const int64_t own = sampler.share();  // checks the sampler
+  const int64_t share = options.drop_last ? sampler.size / sampler.ranks : own;
   batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;
   check_input(!options.drop_last || batches_ > 0, "loader: a batch of ", options.batch_size,
               " samples is larger than the data, which has ", share, " for each rank");

@@ -24,7 +24,7 @@ struct LibraryRules {
   bool tf32 = false;           ///< CUDA: tensor cores read f32 factors with 10 fraction bits; sums stay f32
   bool deterministic = false;  ///< CUDA: the same bits in every run; no engine is chosen by timing
   /// Convolutions add products as they are defined. Otherwise, Winograd's algorithm may be used. It is faster, and has
-  /// 5 to 8 times the rounding error: in the gradient of the weights 20 to 50 times.
+  /// 5 to 8 times the rounding error. In the gradient of the weights it has 20 to 50 times.
   bool direct_convolutions = false;
 };
 

@@ -5,12 +5,8 @@
 #include <cmath>
 
 #include "tern/networks/cifarnet.h"
-#include "tern/trainer/flags/command_line.h"
 
 namespace tern::reproduce {
-
-using namespace trainer;
-
 namespace {
 
 /// For a batch k times as large: √k times the rate, and an average over as many images.

@@ -46,12 +46,22 @@ bool names_this_machine(const Address& address) {
 namespace tern::detail {
 
 std::vector<Resolved> resolve(const Address& address) {
+  std::string why;
+  std::vector<Resolved> all = look_up(address, why);
+  check_input(!all.empty(), address, ": ", why);
+  return all;
+}
+
+std::vector<Resolved> look_up(const Address& address, std::string& why) {
   addrinfo wanted = {}, *list = nullptr;
   wanted.ai_socktype = SOCK_STREAM;
   const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &list);
-  check_input(error == 0, address, ": the host is not known: ", ::gai_strerror(error));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, ::freeaddrinfo);
   std::vector<Resolved> all;
+  if (error != 0) {
+    why = join({"the host is not known: ", ::gai_strerror(error)});
+    return all;
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, ::freeaddrinfo);
   for (const addrinfo* entry = list; entry; entry = entry->ai_next) {
     Resolved place;
     std::memcpy(&place.storage, entry->ai_addr, entry->ai_addrlen);
@@ -67,7 +77,10 @@ Address numeric(const sockaddr_storage& storage, socklen_t length) {
   if (::getnameinfo(reinterpret_cast<const sockaddr*>(&storage), length, host.data(), host.size(), port.data(),
                     port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {"unknown", 0};
-  return {host.data(), static_cast<uint16_t>(std::atoi(port.data()))};
+  std::string_view number = host.data();
+  constexpr std::string_view kMapped = "::ffff:";  // an IPv4 address, seen by a listener of IPv6
+  if (number.starts_with(kMapped) && number.find('.') != std::string_view::npos) number.remove_prefix(kMapped.size());
+  return {std::string(number), static_cast<uint16_t>(std::atoi(port.data()))};
 }
 
 bool is_loopback(const Address& address) {

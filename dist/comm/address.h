@@ -40,6 +40,8 @@ struct Resolved {
 
 /// All addresses of a host, IPv4 and IPv6, in the system's order. Throws InputError if the host is not known.
 std::vector<Resolved> resolve(const Address& address);
+/// The same. If the host is not known, returns nothing and sets `why`.
+std::vector<Resolved> look_up(const Address& address, std::string& why);
 
 Address numeric(const sockaddr_storage& storage, socklen_t length);
 

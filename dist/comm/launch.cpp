@@ -135,7 +135,6 @@ std::optional<ClusterPlace> find_place(const Environment& environment) {
     reader.find_master(kOwn, *place);
     if (!reader.text(kOwn.local_size)) count_local_ranks(*place);
     place->epoch = static_cast<uint32_t>(reader.number("TERN_EPOCH", 0));
-    place->restarted = place->epoch > 0;
     place->supervised = reader.text("TERN_SUPERVISOR").has_value();
     return place;
   }
@@ -159,7 +158,7 @@ std::optional<ClusterPlace> find_place(const Environment& environment) {
       place->local_size = tasks_on_node(*tasks, reader.number("SLURM_NODEID", 0));
   reader.find_master(*found, *place);
   // Each machine's torchrun counts for itself, so the ranks of one job can differ: this is no epoch.
-  if (found == &kTorchrun) place->restarted = reader.number("TORCHELASTIC_RESTART_COUNT", 0) > 0;
+  if (found == &kTorchrun) place->restarted_here = reader.number("TORCHELASTIC_RESTART_COUNT", 0) > 0;
   return place;
 }
 

@@ -14,11 +14,12 @@ namespace tern {
 struct ClusterPlace {
   int rank = 0;
   int size = 1;
-  int local_size = 1;       ///< ranks on this machine; they share its cores
-  int local_rank = 0;       ///< index among the ranks on this machine
-  Address master = {};      ///< address at which rank 0 listens
-  uint32_t epoch = 0;       ///< earlier restarts of the job, the same on all its ranks
-  bool restarted = false;   ///< started again after a failure: goes on from the job's checkpoint
+  int local_size = 1;   ///< ranks on this machine; they share its cores
+  int local_rank = 0;   ///< index among the ranks on this machine
+  Address master = {};  ///< address at which rank 0 listens
+  uint32_t epoch = 0;   ///< earlier restarts of the job, the same on all its ranks
+  /// Whether this machine's torchrun has started the ranks again. Other machines can differ. Unset: `epoch` counts.
+  std::optional<bool> restarted_here = {};
   bool supervised = false;  ///< started by a Supervisor of this program
   std::string source = {};  ///< source of the place: "torchrun (RANK, WORLD_SIZE)"
 };

@@ -75,7 +75,8 @@ Link parse_link(std::string_view text) {
     check_input(given.insert(name).second, "link '", text, "': ", name, " is given twice");
     if (name == "rate") {
       link.bytes_per_second = read_quantity(value, {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}}, text);
-      check_input(link.bytes_per_second >= kLeastRate, "link '", text, "': the rate is below 1kbit");
+      check_input(link.bytes_per_second >= kLeastRate, "link '", text,
+                  "': the rate is below 1kbit, expected 1kbit or more");
     } else if (name == "latency") {
       const double seconds = read_quantity(value, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, text);
       check_input(seconds <= kMostLatency, "link '", text, "': the latency is beyond ", kMostLatency, " s");

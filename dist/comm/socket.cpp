@@ -271,13 +271,8 @@ Socket connect(const Address& address, Until until, std::string& why) {
   // If a listener's queue is full, the kernel tries again only after 1 s, 3 s, 7 s. A new attempt is sooner.
   auto patience = std::chrono::milliseconds(250);
   for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, std::chrono::milliseconds(500))) {
-    std::vector<Resolved> places;
-    try {
-      places = resolve(address);
-    } catch (const InputError& error) {  // the name may come later, for example if the machine is about to start
-      why = error.what();
-    }
-    for (const Resolved& place : places) {
+    // A name that is not known may come later, for example if the machine is about to start.
+    for (const Resolved& place : look_up(address, why)) {
       Socket socket(::socket(place.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
       if (!socket.open()) {  // for example, the machine has no IPv6
         why = reason(errno);

@@ -96,7 +96,9 @@ void IndependentSubnets::consolidate() {
   } else {
     subnet_ = everything();
     SubnetStore ended = store_.clone();
-    ended.upload(parts_, cut_tensors(subnet_), {.account = Account::overhead});
+    // Downloads of another format are not exactly what the ranks keep, so the changes since then count.
+    ended.upload(parts_, cut_tensors(subnet_),
+                 {.received = download_ ? &received_ : nullptr, .account = Account::overhead});
     const StateDict rest = average_of_uncut(model_, cuts_, communicator_, Account::overhead, wait_);
     install(ended.gather());
     install(rest);

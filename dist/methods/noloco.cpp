@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "tern/core/error.h"
 #include "tern/core/random.h"
@@ -51,11 +50,12 @@ void NoLoCo::step() {
 }
 
 int NoLoCo::partner(int64_t step) const {
-  std::vector<int64_t> order(static_cast<size_t>(communicator_.size()));
+  std::vector<int> order(static_cast<size_t>(communicator_.size()));
   std::iota(order.begin(), order.end(), 0);
-  shuffle(order, RandomStream({.seed = options_.seed, .purpose = Purpose::pairs, .step = static_cast<uint32_t>(step)}));
+  const RandomStream random({.seed = options_.seed, .purpose = Purpose::pairs, .step = static_cast<uint32_t>(step)});
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i, static_cast<uint32_t>(i))]);
   const auto place = static_cast<size_t>(std::ranges::find(order, communicator_.rank()) - order.begin());
-  return static_cast<int>((place ^ 1) < order.size() ? order[place ^ 1] : order[place]);
+  return (place ^ 1) < order.size() ? order[place ^ 1] : order[place];
 }
 
 void NoLoCo::meet() {

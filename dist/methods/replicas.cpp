@@ -7,6 +7,7 @@
 #include "tern/dist/methods/tensors.h"
 
 namespace tern {
+
 Tensor needed_gradient(const NamedParameter& named, std::string_view method, int64_t step) {
   const Tensor gradient = named.parameter->gradient();
   check(gradient.defined(), method, ": '", named.name, "' has no gradient in step ", step,

@@ -33,7 +33,7 @@ void direct_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeomet
 // Winograd's convolutions (Lavin and Gray, 2015). For 16 outputs, a 3x3 kernel takes 36 products in place of 144, and a
 // 5x5 kernel 64 in place of 400. f32. Images are channels-last, weights OIHW. Stride, dilation and groups must be 1,
 // and the padding less than the extent of the kernel. Both sides need at least as many channels as a vector has floats.
-// The rounding errors are 5 to 10 times those of direct sums, and up to 50 times in the gradient of the weights. A NaN
+// The rounding errors are 5 to 8 times those of direct sums, and 20 to 50 times in the gradient of the weights. A NaN
 // or an infinity spreads over its tile.
 
 /// Whether these functions can compute a convolution with weights of shape w.

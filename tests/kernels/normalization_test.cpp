@@ -95,7 +95,7 @@ TEST(LocalResponseNorm, SendsGradientsBack) {
   expect_values(dx, {-3});
 }
 
-// As PyTorch: the windows that hold a NaN or an infinity are NaN.
+// As PyTorch: a NaN makes its windows NaN. An infinity becomes NaN, and its neighbours 0.
 TEST(LocalResponseNorm, ShowsWhatIsNotFinite) {
   const LocalResponseNormOptions options = {.size = 5};
   for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {

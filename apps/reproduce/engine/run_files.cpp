@@ -261,7 +261,7 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
                         .bytes_sent_overhead = number(kept, "bytes_sent_overhead"),
                         .step_seconds = kept.at("step_seconds"),
                         .numbers = kept.at("numbers").get<Numbers>(),
-                        .processor = kept.value("processor", "")};
+                        .processor = kept.value("processor", "")};  // docs/results has some that do not tell
     if (kept.contains("time")) {
       const Json& time = kept["time"];
       result.time = {.compute = time.at(0), .encode = time.at(1), .wait = time.at(2), .decode = time.at(3)};

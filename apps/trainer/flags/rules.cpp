@@ -324,8 +324,12 @@ Deadlines rank_deadlines(const TrainSettings& s) {
   Deadlines deadlines;
   deadlines.dead_after = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s.dead_after));
   deadlines.heartbeat = std::min(deadlines.heartbeat, deadlines.dead_after / 5);
+  if (s.link.empty()) return deadlines;
   // On a slow imitated link, a rank can wait a long time for bytes that are under way, and nothing is wrong.
-  if (!s.link.empty()) deadlines.operation = std::chrono::hours(24);
+  constexpr double kFast = 1.25e8, kMost = 288;  // 1 Gbit/s; a day
+  if (const double rate = parse_link(s.link).bytes_per_second; rate > 0 && rate < kFast)
+    deadlines.operation =
+        std::chrono::duration_cast<Clock::duration>(deadlines.operation * std::min(kFast / rate, kMost));
   return deadlines;
 }
 

@@ -209,13 +209,31 @@ std::unique_ptr<PulseMemory> inherited_pulses(const ClusterPlace& place) {
   return descriptor && place.supervised ? std::make_unique<PulseMemory>(std::atoi(descriptor)) : nullptr;
 }
 
+/// A restarted job continues from the checkpoint that the former ranks left.
+void go_on(TrainSettings& s, bool restarted) {
+  if (restarted && !s.checkpoint.empty()) s.resume |= latest_checkpoint(s.checkpoint).has_value();
+}
+
+/// Throws InputError if a run that begins would replace another one.
+void check_new_run(const TrainSettings& s) {
+  if (s.predict.empty() && !s.eval_only && !s.resume && !s.checkpoint.empty()) check_no_run(s.checkpoint);
+}
+
+/// Whether one rank or more say so.
+bool is_on_any_rank(Communicator& communicator, bool here) {
+  Tensor found = Tensor::full({1}, here, {.dtype = DType::i64});
+  communicator.all_reduce(found, Reduction::max, Account::overhead).wait();
+  return found.item() > 0;
+}
+
 void train_rank(const Application& application, TrainSettings settings, ClusterPlace place, Console& console) {
   std::optional<InterruptGuard> interrupt;
   if (place.supervised) interrupt.emplace();  // otherwise Ctrl-C ends a rank that waits for others to join
-  // A restarted job continues from the checkpoint that the former ranks left.
-  if (place.restarted && !settings.checkpoint.empty())
-    settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
-  if (place.rank == 0) check_places(settings);
+  go_on(settings, place.epoch > 0);
+  if (place.rank == 0) {
+    check_places(settings);
+    if (!place.restarted_here) check_new_run(settings);
+  }
   if (settings.transport == RankTransport::nccl && settings.device == kAnyGpu)
     settings.device = to_string(gpu_of(place, cuda_device_count()));
   if (settings.transport == RankTransport::mpi) place = place_in_mpi(place);
@@ -227,6 +245,10 @@ void train_rank(const Application& application, TrainSettings settings, ClusterP
   const auto pulses = inherited_pulses(place);
   try {
     tell_others(*job.communicator, [&] {
+      if (place.restarted_here) {
+        go_on(settings, is_on_any_rank(*job.communicator, *place.restarted_here));
+        if (place.rank == 0) check_new_run(settings);
+      }
       Trainer(application, settings,
               {load_run_data(settings),
                *interrupt,
@@ -299,7 +321,6 @@ void check_places(const TrainSettings& s) {
   check_place("--tensorboard", s.tensorboard, check_writable_folder);
   check_place("--cache", s.cache, check_writable_folder);
   check_distinct(s);
-  if (trains && !s.resume && !s.checkpoint.empty()) check_no_run(s.checkpoint);
   check_input(s.init.empty() || std::ifstream(s.init).good(), "--init: ", s.init, ": no such file, or not readable");
 }
 
@@ -312,6 +333,7 @@ int launch(const Application& application, TrainSettings settings, const std::op
     return kDone;
   }
   check_places(settings);
+  check_new_run(settings);
   if (settings.transport == RankTransport::nccl) check_gpus(settings);
   if (settings.transport.value_or(RankTransport::inproc) != RankTransport::inproc)
     return Supervisor(application.name, settings, console, argv).run();

@@ -13,7 +13,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"

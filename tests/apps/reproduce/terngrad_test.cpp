@@ -114,7 +114,8 @@ TEST_F(ReproduceTernGrad, Table3HasTheSettingsOfEachRow) {
 TEST_F(ReproduceTernGrad, RefusesWhatCannotBe) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{"terngrad-fig2", "--data", "shapes", "--workers", "2,4"}, "--workers: found 2 numbers, expected one"},
-      {{"terngrad-fig4", "--data", "shapes", "--workers", "3"}, "--workers: found 3, expected a number from 1 that shares"},
+      {{"terngrad-fig4", "--data", "shapes", "--workers", "3"},
+       "--workers: found 3, expected a number from 1 that shares"},
       {{"terngrad-fig4", "--data", "shapes", "--seeds", "3"}, "--seeds would change nothing"},
       {{"terngrad-table1"},
        "terngrad-table1 needs --data-dir DIR with the files of cifar10, or, to try it, --data shapes"},

@@ -90,8 +90,8 @@ TEST(ClusterPlace, TorchrunsCountOfRestartsIsNoEpoch) {
   const auto first = place_in(kTorchrun + Variables{{"TORCHELASTIC_RESTART_COUNT", "0"}});
   const auto again = place_in(kTorchrun + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}});
   EXPECT_EQ(first->epoch, again->epoch);
-  EXPECT_FALSE(first->restarted);
-  EXPECT_TRUE(again->restarted);
+  EXPECT_EQ(first->restarted_here, std::optional(false));
+  EXPECT_EQ(again->restarted_here, std::optional(true));
 }
 
 // Machines resolve a name differently: Debian takes its own for 127.0.1.1. So no name is looked up.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"

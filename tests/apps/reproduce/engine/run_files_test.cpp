@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <span>
 
 #include "tern/apps/reproduce/engine/result_page.h"
-#include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tern/trainer/job/machine.h"
 #include "tests/support/file_bytes.h"

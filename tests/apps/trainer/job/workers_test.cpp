@@ -286,6 +286,36 @@ TEST_F(TrainLenetWorkers, TakesItsPlaceFromTorchrunsAndMpirunsVariables) {
   }
 }
 
+// A machine that took the place of another one has a torchrun that has restarted nothing.
+TEST_F(TrainLenetWorkers, GoesOnIfAnyTorchrunHasRestartedItsRank) {
+  auto rest = train(workers(2, {"--iterations", "6"}));
+  std::erase_if(rest, [](const auto& step) { return step.first <= 3; });
+  const auto run_two = [&](const char* restarts_of_0, const char* restarts_of_1, const char* steps) {
+    const std::string port = std::to_string(detail::Listener(Address{}).address().port);
+    const auto place_of = [&](const char* rank, const char* restarts) -> Arguments {
+      return {std::string("RANK=") + rank,
+              std::string("LOCAL_RANK=") + rank,
+              "WORLD_SIZE=2",
+              "LOCAL_WORLD_SIZE=2",
+              "MASTER_ADDR=localhost",
+              "MASTER_PORT=" + port,
+              std::string("TORCHELASTIC_RESTART_COUNT=") + restarts};
+    };
+    const Arguments flags = {"--iterations", steps, "--checkpoint", place("run"), "--log", place("log")};
+    return run_ranks({place_of("0", restarts_of_0), place_of("1", restarts_of_1)}, {flags, flags});
+  };
+  for (const auto& [of_0, of_1] : {std::pair("1", "0"), {"0", "1"}}) {
+    std::filesystem::remove_all(place("run"));
+    for (const Outcome& outcome : run_two("0", "0", "3")) ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::filesystem::remove(place("log"));
+    for (const Outcome& outcome : run_two(of_0, of_1, "6")) ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(losses(place("log")), rest) << of_0 << of_1;
+  }
+  const auto again = run_two("0", "0", "6");
+  EXPECT_EQ(again[0].code, 2);
+  EXPECT_NE(again[0].err.find("holds a run already"), std::string::npos) << again[0].err;
+}
+
 TEST_F(TrainLenetWorkers, NamesTheSettingByWhichRanksDiffer) {
   const std::string port = std::to_string(detail::Listener(Address{}).address().port);
   const auto by_hand = [&](const char* rank, const Arguments& more) {
