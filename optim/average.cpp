@@ -73,6 +73,11 @@ StateDict ParameterAverage::state() {
   return state;
 }
 
-void ParameterAverage::load_state(const StateDict& state) { copy_state(state, this->state(), "the average"); }
+void ParameterAverage::load_state(const StateDict& state) {
+  const Tensor* const updates = state.find("updates");
+  check_input(updates == nullptr || updates->numel() != 1 || updates->item() >= 0, "load: 'updates' is ",
+              updates == nullptr ? 0 : updates->item(), ", the average expects 0 or more");
+  copy_state(state, this->state(), "the average");
+}
 
 }  // namespace tern

@@ -57,11 +57,12 @@ std::vector<Found> scan_some(const fs::path& folder) {
   return found;
 }
 
-void remove_older(const fs::path& folder, int64_t step, size_t kept) {
+void remove_older(const fs::path& folder, int64_t step) {
+  constexpr size_t kKept = 2;
   std::error_code ignored;
   size_t seen = 0;
   for (const auto& found : scan(folder))
-    if (found.step <= step && ++seen > kept) fs::remove(found.file, ignored);
+    if (found.step <= step && ++seen > kKept) fs::remove(found.file, ignored);
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(kPrefix) && name.find(std::string(kSuffix) + ".tmp-") != std::string::npos)
@@ -147,7 +148,7 @@ const StateDict& Checkpoint::section(std::string_view name) const {
   fail_input({file.string(), ": no section '", name, "', expected one in this run's checkpoint"});
 }
 
-SavedCheckpoint save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, size_t kept) {
+SavedCheckpoint save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, std::optional<int64_t> whole) {
   check(!checkpoint.run.empty(), "checkpoint: no id of its run");
   Metadata metadata = {{"format", std::string(kFormat)},
                        {"run", checkpoint.run},
@@ -171,7 +172,7 @@ SavedCheckpoint save_checkpoint(const fs::path& folder, const Checkpoint& checkp
   make_folder(folder);
   const fs::path file = folder / file_name(checkpoint.step);
   std::string checksum = write_safetensors(file, tensors, metadata);
-  remove_older(folder, checkpoint.step, kept);
+  remove_older(folder, whole.value_or(checkpoint.step));
   return {file, std::move(checksum)};
 }
 

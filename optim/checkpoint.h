@@ -51,10 +51,11 @@ struct SavedCheckpoint {
 };
 
 /// Writes one checkpoint atomically to `folder` as "step-00001234.tern", a safetensors file with a checksum. Each run
-/// has its own folder, which is made if it is missing. Then removes the checkpoints up to this step except the newest
-/// `kept`, and temporary files of writers that were killed. To find out before the first step whether writing will
-/// work, use `check_writable_folder`.
-SavedCheckpoint save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint, size_t kept = 2);
+/// has its own folder, which is made if it is missing. Then removes the checkpoints up to step `whole`, by default this
+/// one, except the newest two of them, and temporary files of writers that were killed. To find out before the first
+/// step whether writing will work, use `check_writable_folder`.
+SavedCheckpoint save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
+                                std::optional<int64_t> whole = {});
 
 /// The file with the highest step, valid or not. A run that does not resume should refuse a folder that has one.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);

@@ -138,8 +138,10 @@ std::unique_ptr<GradientCodec> make_ternary(SpecParameters& options) {
   settings.bucket = options.integer("bucket", settings.bucket, 0, int64_t{1} << 40);
   settings.pack = options.choice("pack", settings.pack, kPacks);
   options.finish();
+  check_input(settings.clip != 0 || settings.mode == ClipMode::paper,
+              "codec ternary: clip-mode=", kModes[static_cast<size_t>(settings.mode)],
+              " would change nothing: clip=0 does not clip");
   if (settings.mode == ClipMode::own) {
-    check_input(settings.clip != 0, "codec ternary: clip-mode=own would change nothing: clip=0 does not clip");
     check_input(kShares[settings.share] != std::string_view("off"),
                 "codec ternary: clip-mode=own would change nothing: with share=off each rank has its own limit anyway");
     settings.share = static_cast<int>(ScalerSharing::on);  // also if the exchange does not need it

@@ -30,7 +30,10 @@ class NoLoCo final : public DistributedOptimizer {
 
   void begin_step(int64_t step) override;
   void step() override;
-  void consolidate() override { own_.show_mean(communicator_, times_.wait); }
+  /// Before the first step, all ranks have the same model.
+  void consolidate() override {
+    if (!velocity_.empty()) own_.show_mean(communicator_, times_.wait);
+  }
   /// Call it after `consolidate`. Holds this rank's own model, its m, and within a round its φ.
   StateDict state() override;
   void load_state(const StateDict& state, int64_t steps) override;

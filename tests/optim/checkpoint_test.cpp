@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "tern/core/random.h"
@@ -136,11 +138,20 @@ TEST(Checkpoint, OrdersByNumber) {
   EXPECT_EQ(load_checkpoint(folder.path()).step, 100'000'000);
 }
 
+TEST(Checkpoint, KeepsThePartsOfTheLastWholeCheckpoint) {
+  const TemporaryFolder folder;
+  for (const int64_t step : {8, 9, 10, 14, 15, 16}) save_checkpoint(folder.path(), at_step(step), 10);
+  std::set<std::string> kept;
+  for (const auto& entry : fs::directory_iterator(folder.path())) kept.insert(entry.path().filename());
+  EXPECT_EQ(kept, (std::set<std::string>{"step-00000009.tern", "step-00000010.tern", "step-00000014.tern",
+                                         "step-00000015.tern", "step-00000016.tern"}));
+}
+
 // The parts of the other ranks have the same steps in their folders, so one of them is no use alone.
 TEST(Checkpoint, NamesAnEarlierPartIfOneIsBroken) {
   const TemporaryFolder folder;
   std::vector<fs::path> parts;
-  for (const int64_t step : {1, 2, 3}) parts.push_back(save_checkpoint(folder.path(), at_step(step), 3).file);
+  for (const int64_t step : {1, 2, 3}) parts.push_back(save_checkpoint(folder.path(), at_step(step), 0).file);
   EXPECT_EQ(load_checkpoint_part(parts[1]).step, 2);
   const auto error_of = [](const fs::path& part) {
     return message_of<InputError>([&] { load_checkpoint_part(part); });

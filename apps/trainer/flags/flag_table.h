@@ -283,6 +283,11 @@ void visit_training_flags(Settings& s, Visit& visit) {
         s.clip_norm);
 }
 
+/// Whether a group of --group has an update rule of its own.
+inline bool has_rule(const std::vector<std::string>& groups) {
+  return std::ranges::any_of(groups, [](const std::string& group) { return group.find("rule=") != std::string::npos; });
+}
+
 template <class Settings, class Visit>
 void visit_workers_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Workers"};
@@ -355,7 +360,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .shapes_result()
             .between_ranks(s)
             .needing(ist, "it belongs to --method ist")
-            .needing(!ist || s.optimizer != UpdateRule::sgd, "--optimizer sgd keeps no state"),
+            .needing(!ist || s.optimizer != UpdateRule::sgd || has_rule(s.group), "--optimizer sgd keeps no state"),
         s.ist_momentum);
   visit(flag("ist-download", "NAME",
              "ist: what ranks receive at the start of a round: floats, or fp16 or bf16 numbers of half the size")

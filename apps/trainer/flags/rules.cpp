@@ -134,7 +134,8 @@ void validate_method(const TrainSettings& s) {
   if (s.method == TrainingMethod::sparseloco) {
     const CodecTraits codec = make_codec(s.codec, s.codecs)->traits();
     check_input(codec.sparse && codec.promise == CodecPromise::feedback, "--codec: found ", s.codec,
-                ", expected topk-block:decay=X with X above 0, error-feedback:topk or error-feedback:randk", with);
+                ", expected topk-block:decay=X with X above 0, or error-feedback: with topk, randk or topk-block",
+                with);
   }
   if (s.method != TrainingMethod::demo) return;
   check_input(s.optimizer == UpdateRule::sgd, "--optimizer: found ", s.optimizer, ", expected sgd", with,
@@ -183,6 +184,8 @@ GroupSpec parse_group(std::string_view spec, const TrainSettings& s) {
   std::set<std::string> given;
   for (std::string_view rest = spec.substr(colon + 1); !rest.empty();) {
     const std::string part(rest.substr(0, rest.find(',')));
+    check_input(part.size() + 1 != rest.size(), "found '", spec,
+                "', which ends with a comma; expected NAME=X after it");
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     const size_t equals = std::min(part.find('='), part.size());
     const std::string name = part.substr(0, equals), text = part.substr(std::min(equals + 1, part.size()));

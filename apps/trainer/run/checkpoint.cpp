@@ -37,8 +37,6 @@ constexpr const char* kSentOverhead = "bytes sent, overhead";
 constexpr const char* kCheckpointIndex = "model.safetensors.index.json";
 constexpr const char* kTrainingData = "training data";
 constexpr const char* kAveragePrefix = "average.";
-// One more than rank 0 keeps. If rank 0's newest is missing, the two before it are still whole.
-constexpr size_t kKeptOfRank = 3;
 constexpr size_t kChecksumDigits = 8;
 
 int64_t epochs_of(const RunStart& run, int64_t steps) { return steps / run.steps_per_epoch; }
@@ -228,7 +226,7 @@ void write_run(const std::string& folder, const RunStart& run, const RunPlace& p
   if (run.settings.workers) checkpoint.sections.emplace_back("method", parts.method.state());
   if (!team.leads()) {
     std::optional<Pulse::Work> writing(pulse);
-    const auto saved = save_checkpoint(checkpoint_folder(folder, team.rank()), checkpoint, kKeptOfRank);
+    const auto saved = save_checkpoint(checkpoint_folder(folder, team.rank()), checkpoint, place.whole);
     writing.reset();
     team.gather(saved.checksum);
     return;

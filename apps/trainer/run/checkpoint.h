@@ -24,6 +24,7 @@ struct RunPlace {
   int64_t steps = 0;
   double seconds = 0;                            ///< training time
   uint64_t sent_payload = 0, sent_overhead = 0;  ///< bytes that this rank sent
+  int64_t whole = -1;                            ///< step of the newest checkpoint that all ranks have written
 };
 
 /// The parts of a run whose state changes, on one rank. The trainer owns them.
@@ -51,7 +52,8 @@ std::filesystem::path checkpoint_folder(const std::string& folder, int rank);
 /// Writes a checkpoint. Every rank of a run must call it. Rank 0 writes its file last, after all others have written
 /// theirs. Its file makes the checkpoint valid and has the checksums of the other files. If the model is sharded, each
 /// rank writes its slice of the model, and rank 0 also an index of the slices. Do not call it for a step that
-/// already has a whole checkpoint, because files of two writings do not match. `pulse` shows that the rank works while
+/// already has a whole checkpoint, because files of two writings do not match. A rank's parts of the last whole
+/// checkpoint and of the one before it stay until rank 0 has written its file. `pulse` shows that the rank works while
 /// it writes.
 void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts,
                const Team& team, const Pulse& pulse);

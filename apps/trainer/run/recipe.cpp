@@ -384,6 +384,8 @@ std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, M
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,
                                                   Communicator* communicator, const SubnetCuts* cuts) {
   if (!communicator) return std::make_unique<DistributedOptimizer>(model, local);
+  if (!s.keep_float.empty())
+    as_flag([&] { fuse(averaged_parameters(model, to_string(s.method)), averaging_options(s).fusion); });
   switch (s.method) {
     case TrainingMethod::data_parallel:
       return std::make_unique<DataParallel>(
@@ -427,13 +429,18 @@ std::string note_of_bytes(const TrainSettings& s, Module& model, int ranks) {
   const std::string exchange = chosen_exchange(options, *codec, ranks);
   const std::vector<NamedParameter> parameters = model.trained_parameters();
   int64_t coded = 0, ring = 0;
+  bool codes = false;
   for (const FusedMessage& message : fuse(averaged_parameters(model, to_string(s.method)), options.fusion)) {
     std::vector<Shape> shapes;
     for (const size_t i : message.members) shapes.push_back(parameters[i].parameter->value().shape());
     const int64_t as_floats = plan_exchange(kFloatExchange, *floats, coded_tensors(*floats, shapes), ranks).sent();
     ring += as_floats;
+    codes = codes || message.coded;
     coded += message.coded ? plan_exchange(exchange, *codec, coded_tensors(*codec, shapes), ranks).sent() : as_floats;
   }
+  if (!codes && codec->traits().promise != CodecPromise::exact)
+    return fmt::format("--codec {} codes nothing: all tensors travel as floats, because of {}", s.codec,
+                       s.keep_float.empty() ? "--min-compress" : "--min-compress or --keep-float");
   if (coded <= ring) return {};
   return fmt::format(
       "for the whole model, --codec {} by {} sends {} bytes per rank on average. That is more than the {} bytes of "

@@ -187,7 +187,8 @@ void Trainer::write_checkpoint() {
                           .steps = steps_,
                           .seconds = seconds_,
                           .sent_payload = sent.sent_payload,
-                          .sent_overhead = sent.sent_overhead};
+                          .sent_overhead = sent.sent_overhead,
+                          .whole = kept_step_};
   for (const auto& listener : listeners_) listener->checkpointing();
   write_run(settings_.checkpoint, describe(), place, parts(), team_, resources_.pulse);
   kept_step_ = steps_;

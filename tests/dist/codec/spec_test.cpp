@@ -53,6 +53,8 @@ TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
   EXPECT_EQ(refusal("topk:ratio=0.5:"), "codec topk: ratio=0.5:; expected a number from 1e-09 to 1");
   EXPECT_EQ(refusal("ternary:clip-mode=own,clip=0"),
             "codec ternary: clip-mode=own would change nothing: clip=0 does not clip");
+  EXPECT_EQ(refusal("ternary:clip-mode=reference,clip=0"),
+            "codec ternary: clip-mode=reference would change nothing: clip=0 does not clip");
   EXPECT_EQ(refusal("ternary:clip-mode=own,share=off"),
             "codec ternary: clip-mode=own would change nothing: with share=off each rank has its own limit anyway");
   EXPECT_EQ(refusal("topk-block:keep=5000"), "codec topk-block: keep=5000; expected a whole number from 1 to 4096");

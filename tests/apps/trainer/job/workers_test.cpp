@@ -1,6 +1,7 @@
 #include <csignal>
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "tern/dist/comm/socket.h"
 #include "tern/optim/checkpoint.h"
@@ -284,6 +285,34 @@ TEST_F(TrainLenetWorkers, TakesItsPlaceFromTorchrunsAndMpirunsVariables) {
     EXPECT_EQ(outcomes[1].out, "");
     EXPECT_EQ(losses(place("log")), expected);
   }
+}
+
+// Rank 1 writes its part of a checkpoint before rank 0 writes its file, which makes the checkpoint whole. Here a folder
+// takes the place of rank 0's file, once the run has begun.
+TEST_F(TrainLenetWorkers, GoesOnAfterCheckpointsThatRankZeroCouldNotFinishSlow) {
+  const auto to = [&](int steps) {
+    return workers(2, {"--iterations", std::to_string(steps), "--method", "local-sgd", "--local-steps", "1", "--link",
+                       "latency=100ms", "--checkpoint", place("run"), "--checkpoint-every", "100"});
+  };
+  ASSERT_EQ(run(to(2)).code, 0);
+  for (const int steps : {5, 6, 7}) {
+    std::filesystem::remove(place("log"));
+    Process process(words(joined(to(steps), {"--resume", "--log", place("log")})));
+    const auto end = Clock::now() + std::chrono::seconds(30);
+    while (!std::filesystem::exists(place("log")) ||
+           read_file(place("log")).find("\"event\":\"step\"") == std::string::npos) {
+      ASSERT_LT(Clock::now(), end);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const std::string taken = place("run/step-0000000") + std::to_string(steps) + ".tern";
+    std::filesystem::create_directory(taken);
+    EXPECT_NE(process.wait().code, 0);
+    std::filesystem::remove(taken);
+    EXPECT_EQ(load_checkpoint(place("run")).step, 2);
+    EXPECT_EQ(load_checkpoint(place("run/rank-1")).step, steps);
+  }
+  const Outcome outcome = run(joined(to(8), {"--resume"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
 // A machine that took the place of another one has a torchrun that has restarted nothing.
