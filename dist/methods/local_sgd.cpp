@@ -231,7 +231,7 @@ void LocalSgd::load_state(const StateDict& state, int64_t steps) {
   std::vector<StateDict> parts(fragments_.size());
   for (const auto& [name, tensor] : codec) {
     const auto owner = std::ranges::find_if(
-        fragments_, [&](const Fragment& fragment) { return fragment.averaging->has_state_named(name); });
+        fragments_, [&name = name](const Fragment& fragment) { return fragment.averaging->has_state_named(name); });
     const size_t p = owner == fragments_.end() ? 0 : static_cast<size_t>(owner - fragments_.begin());
     parts[p].add(name, tensor);  // an unknown name goes to the first one, which refuses it
   }
