@@ -13,12 +13,6 @@
 namespace tern {
 namespace {
 
-std::vector<Tensor> tensors_of(const FusedGradients& message) {
-  std::vector<Tensor> tensors;
-  for (const auto& [tag, gradient] : message) tensors.push_back(gradient);
-  return tensors;
-}
-
 /// x and y of each place, without those of tensors that have no elements.
 template <class Pair>
 std::vector<Pair> paired(std::span<const Tensor> x, std::span<const Tensor> y) {

@@ -8,12 +8,6 @@
 namespace tern {
 namespace {
 
-std::vector<Tensor> gradients_of(const FusedGradients& message) {
-  std::vector<Tensor> gradients;
-  for (const auto& [tag, gradient] : message) gradients.push_back(gradient);
-  return gradients;
-}
-
 FlatTensors flat(std::span<const Tensor> tensors, Tensor (*make)(const Shape&, const TensorOptions&)) {
   int64_t count = 0;
   for (const Tensor& tensor : tensors) count += tensor.numel();
@@ -27,6 +21,12 @@ FlatTensors flat(std::span<const Tensor> tensors, Tensor (*make)(const Shape&, c
 }
 
 }  // namespace
+
+std::vector<Tensor> tensors_of(const FusedGradients& message) {
+  std::vector<Tensor> tensors;
+  for (const auto& [tag, gradient] : message) tensors.push_back(gradient);
+  return tensors;
+}
 
 GradientTag tag_of(const FusedGradients& message) {
   GradientTag tag = message.front().tag;
@@ -48,10 +48,10 @@ FusedGradients differences(FusedGradients message, std::span<const Tensor> minus
 
 FlatTensors FlatTensors::zeros(std::span<const Tensor> tensors) { return flat(tensors, Tensor::zeros); }
 
-FlatTensors FlatTensors::zeros(const FusedGradients& message) { return zeros(gradients_of(message)); }
+FlatTensors FlatTensors::zeros(const FusedGradients& message) { return zeros(tensors_of(message)); }
 
 FlatTensors FlatTensors::copy(const FusedGradients& message, std::span<const Tensor> minus) {
-  FlatTensors copies = flat(gradients_of(message), Tensor::empty);
+  FlatTensors copies = flat(tensors_of(message), Tensor::empty);
   for (size_t i = 0; i < message.size(); ++i) {
     if (i < minus.size() && minus[i].defined())
       kernels::subtract(message[i].gradient, minus[i], copies.parts[i]);

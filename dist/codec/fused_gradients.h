@@ -25,6 +25,7 @@ struct TaggedGradient {
 /// Gradients that travel as one message, all on one device. Each tensor keeps its own scalers, tables and random
 /// numbers.
 using FusedGradients = std::vector<TaggedGradient>;
+std::vector<Tensor> tensors_of(const FusedGradients& message);
 /// A tag that names the whole message.
 GradientTag tag_of(const FusedGradients& message);
 /// gradient - minus, a new tensor.
