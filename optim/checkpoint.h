@@ -69,14 +69,13 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder, const StateDict&
 /// valid file of an earlier step in its folder.
 Checkpoint load_checkpoint_part(const std::filesystem::path& file, const StateDict& into = {});
 
-/// Whether the contents of a file are a checkpoint, in this format or the earlier one, which has no run id.
+/// Whether the contents of a file are a checkpoint.
 bool is_checkpoint(const SafetensorsFile& file);
-/// Converts what was read from `file`, in this format or the earlier one, to a checkpoint. Throws InputError that names
-/// the file, the field of its metadata, what was found and what was expected.
+/// Converts what was read from `file` to a checkpoint. Throws InputError that names the file, the field of its
+/// metadata, what was found and what was expected.
 Checkpoint to_checkpoint(SafetensorsFile read, const std::filesystem::path& file);
-/// Reads one file of this format, so that a run can continue from it. Throws InputError if the file is not valid, if it
-/// has the earlier format, or if its step differs from the step in its name. Reads into the memory of `into`, as
-/// read_safetensors does.
+/// Reads one file, so that a run can continue from it. Throws InputError if the file is not valid, or if its step
+/// differs from the step in its name. Reads into the memory of `into`, as read_safetensors does.
 Checkpoint read_checkpoint(const std::filesystem::path& file, const StateDict& into = {});
 /// Reads everything of the latest checkpoint except its tensors; its checksum is not checked. Throws InputError if
 /// there is none.

@@ -371,10 +371,9 @@ void local_response_norm(const Tensor& x, const LocalResponseNormOptions& option
                      window_sums(squares, size, width, sum);
 #pragma omp simd
                      for (int64_t c = 0; c < width; ++c) {
-                       const float base = k + alpha * sum[c];
+                       const float base = k + alpha * sum[c], factor = exponential(-beta * logarithm_of_any(base));
                        store(under + pixel * channels + begin + c, base);
-                       store(out + pixel * channels + begin + c,
-                             load(row + begin + c) * exponential(-beta * logarithm_of_any(base)));
+                       store(out + pixel * channels + begin + c, load(row + begin + c) * factor);
                      }
                    });
   });

@@ -384,8 +384,10 @@ std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, M
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,
                                                   Communicator* communicator, const SubnetCuts* cuts) {
   if (!communicator) return std::make_unique<DistributedOptimizer>(model, local);
-  if (!s.keep_float.empty())  // an error of the pattern names the flag
-    as_flag([&] { fuse(averaged_parameters(model, to_string(s.method)), averaging_options(s).fusion); });
+  if (!s.keep_float.empty()) {  // an error of the pattern names the flag
+    std::vector<AveragedTensor> tensors = averaged_parameters(model, to_string(s.method));
+    as_flag([&] { leave_uncoded(tensors, s.keep_float); });
+  }
   switch (s.method) {
     case TrainingMethod::data_parallel:
       return std::make_unique<DataParallel>(
