@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "tern/core/error.h"
@@ -31,11 +32,12 @@ int64_t calibration_batches(const TrainSettings& s) {
   return s.ist_eval == SubnetEvaluation::calibrated ? s.calibrate_batches.value_or(kOfSubnets) : 0;
 }
 
-/// The steps whose losses are read together. A GPU keeps only losses, not what --plot and --accumulate need, so there
-/// it is up to the user.
-int64_t steps_read_together(const TrainSettings& s) {
-  const bool on_cpu = parse_device(s.device).type == DeviceType::cpu;
-  return s.log_every.value_or(s.workers && on_cpu ? steps_of_a_sum(s.method, s.local_steps) : 1);
+/// Whether an evaluation reads statistics that training batches set.
+bool has_running_statistics(Module& model) {
+  return std::ranges::any_of(model.modules(), [](const auto& named) {
+    const auto* norm = dynamic_cast<const BatchNorm*>(named.module);
+    return norm != nullptr && norm->running_mean != nullptr;
+  });
 }
 
 /// A note if subnets cut a layer that has no normalisation (IST, section 3.3); otherwise empty.
@@ -74,10 +76,6 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       team_(resources.communicator),
       task_(task_of(settings)),
       scores_(task_->scores()),
-      // Ranks that differ in --plot must still add up the same numbers. None has it with --log-every above 1.
-      counts_scores_(!settings.plot.empty() ||
-                     (resources.communicator != nullptr && settings.log_every.value_or(1) == 1)),
-      steps_together_(steps_read_together(settings)),
       model_(build_model(application, settings, resources.data.training.get())) {
   fill(application);
   const Device device = parse_device(settings.device);
@@ -88,7 +86,10 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   loader_ = make_training_loader(settings, training, team_, images_ ? images_->needed() : ImageForm::transformed);
   feed_ = std::make_unique<BatchFeed>(*loader_, device, activations, images_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, cuts_ ? Team(nullptr) : team_);
-  if (resources_.communicator && calibration_batches(settings) > 0)
+  const bool has_statistics = has_running_statistics(*model_);
+  check_input(!settings.calibrate_batches || has_statistics,
+              "--calibrate-batches would change nothing: the model has no batch normalisation");
+  if (resources_.communicator && has_statistics && calibration_batches(settings) > 0)
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training, team_);
   if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
   check_input(steps_per_epoch() >= 1, "--accumulate: found ", settings.accumulate, ", expected at most ",
@@ -101,44 +102,31 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   schedule_ = make_schedule(settings, total_steps_);
   group_schedules_ = make_group_schedules(settings, *model_, total_steps_);
   if (settings.profile) clock_ = make_operation_clock(device);
-  outputs_ = std::make_unique<StepOutputs>(device);
-  norms_ = std::make_unique<StepOutputs>(device);
-  if (steps_together_ > 1 && !on_cpu()) kept_ = std::make_unique<KeptOutputs>(device, steps_together_);
   optimizer_->measure_gradient_norm(team_.leads() && (!settings.log.empty() || !settings.tensorboard.empty()));
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
-  if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph)) record_steps(device);
+  pipeline_ = std::make_unique<StepPipeline>(StepParts{.settings = settings_,
+                                                       .task = *task_,
+                                                       .training = training,
+                                                       .model = *model_,
+                                                       .optimizer = *optimizer_,
+                                                       .method = *method_,
+                                                       .average = average_.get(),
+                                                       .feed = *feed_,
+                                                       .communicator = resources_.communicator,
+                                                       .interrupt = resources_.interrupt,
+                                                       .clock = clock_.get(),
+                                                       .noted = [this](const std::string& note) {
+                                                         for (const auto& listener : listeners_) listener->noted(note);
+                                                       }});
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
   if (resources_.communicator) {
     Contract contract = run_contract(describe(), *model_, cuts_ ? &*cuts_ : nullptr);
     if (settings.resume) contract.emplace_back("run", run_);
-    contract.emplace_back("exchange in the CUDA graph", records_whole_steps_ ? "yes" : "no");
+    contract.emplace_back("exchange in the CUDA graph", pipeline_->records_exchange() ? "yes" : "no");
     compare_contracts(*resources_.communicator, contract);
   }
   if (!settings.checkpoint.empty() && run_.empty()) run_ = make_run_id(team_);
-}
-
-/// Makes the graph: of a whole step if the rank is alone or its exchange can be recorded, else of what comes before the
-/// exchange. All ranks replay an exchange together, so the shapes of their batches must not differ.
-void Trainer::record_steps(Device device) {
-  const auto fields = resources_.data.training->fields();
-  const bool batches_differ = std::ranges::any_of(fields, [](const Field& f) { return f.kind != FieldKind::dense; });
-  records_whole_steps_ = resources_.communicator == nullptr || (method_->can_be_recorded() && !batches_differ);
-  graph_ = std::make_unique<StepGraph>(
-      *model_,
-      [this, one = Tensor::full({}, 1).to(device)](const DeviceBatch& batch) {
-        const Forward pass = forward(batch);
-        pass.loss.backward(one.reshape(pass.loss.shape()));  // made once, not in each step
-        if (!records_whole_steps_) return StepOutput{pass.loss.value(), scored(pass)};
-        method_->issue_step();
-        if (average_) average_->issue_update();
-        const StepOutput output{pass.loss.value(), scored(pass), optimizer_->squared_gradient_norm()};
-        if (!kept_) return output;
-        kept_->keep(output);
-        return StepOutput{};
-      },
-      records_whole_steps_ ? StepGraph::Gradients::dropped : StepGraph::Gradients::kept,
-      [this](bool recorded) { return !records_whole_steps_ || team_.sum({recorded ? 0.0 : 1.0}).front() == 0; });
 }
 
 /// Gives the model, or this rank's slice of it, its first values.
@@ -216,20 +204,10 @@ void Trainer::train() {
     // A run that was stopped at this step, before or in its evaluation, resumes here.
     if (evaluation_due() || ended()) evaluate_model();
     if (ended()) break;
-    try {
-      train_step();
-    } catch (const InputError&) {
-      // A rank that trains alone finishes the steps before. If one of them diverged, that is the better message.
-      if (!resources_.communicator && !issued_.empty()) {
-        if (kept_) kept_->bring(issued_.size());
-        finish(spent());
-      }
-      tell();
-      throw;
-    }
+    train_step();
     // The last checkpoint waits for the evaluation, which detects whether the last update diverged.
-    if (interrupted_ || (checkpoint_due() && !ended())) write_checkpoint();
-    if (interrupted_) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
+    if (pipeline_->interrupted() || (checkpoint_due() && !ended())) write_checkpoint();
+    if (pipeline_->interrupted()) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
   }
   const RunReport whole = report();
   for (const auto& listener : listeners_) listener->ended(whole);
@@ -239,6 +217,41 @@ void Trainer::start_loader() {
   if (ended()) return;
   feed_->reset();
   loader_->start({.epoch = epochs_done(), .batch = steps_ % steps_per_epoch() * settings_.accumulate});
+}
+
+void Trainer::train_step() {
+  const auto begin = std::chrono::steady_clock::now();
+  const double lr = schedule_(steps_);
+  optimizer_->set_learning_rate(lr);
+  for (const auto& [group, schedule] : group_schedules_) optimizer_->set_learning_rate(group, schedule(steps_));
+  ++steps_;
+  const bool counts_values = settings_.histograms > 0 && steps_ % settings_.histograms == 0;
+  try {
+    pipeline_->train({.step = steps_,
+                      .epoch = (steps_ - 1) / steps_per_epoch() + 1,
+                      .lr = lr,
+                      .is_read = counts_values || at_epoch_end() || evaluation_due() || ended() || checkpoint_due(),
+                      .keeps_gradients = counts_values});
+  } catch (...) {
+    tell();
+    throw;
+  }
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  resources_.pulse.beat();
+  pipeline_->set_seconds(seconds_);
+  tell();
+  if (listeners_.empty() || !counts_values) return;
+  const HistogramReport histograms = count_values();
+  for (const auto& listener : listeners_) listener->counted(histograms);
+}
+
+/// Tells the listeners of the steps that have been finished.
+void Trainer::tell() {
+  std::vector<StepReport> reports = pipeline_->take_finished();
+  for (StepReport& report : reports) {
+    report.is_newest = &report == &reports.back();
+    for (const auto& listener : listeners_) listener->stepped(report);
+  }
 }
 
 /// The distributions of the model, from the end of a step until the gradients are set to zero.
@@ -252,6 +265,18 @@ HistogramReport Trainer::count_values() const {
   }
   team_.confirm();
   return report;
+}
+
+/// Waits until the device has done all steps, and throws if a gradient was not finite.
+void Trainer::settle() const {
+  if (!on_cpu()) device_backend(parse_device(settings_.device)).synchronize();
+  method_->confirm(steps_);
+}
+
+/// Settles all ranks. If one throws, the others learn its cause before they find what its gradient has broken.
+void Trainer::settle_together() const {
+  settle();
+  if (!on_cpu()) team_.barrier();
 }
 
 /// Calls a function of the method outside of a step. What the method counts as time of exchanges is time of training.
@@ -300,6 +325,7 @@ void Trainer::evaluate_model() {
     write_checkpoint();
     throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation", what_is_kept()}));
   }
+  check_input(sums[0] > 0, "--ist-eval batch: found one test sample in each batch, expected 2 or more");
   evaluation_ = {.samples = static_cast<int64_t>(sums[0]), .loss_sum = sums[1]};
   for (size_t i = 4; i < sums.size(); i += 2) evaluation_.scores.push_back({sums[i], sums[i + 1]});
   reached_ = reaches_target();

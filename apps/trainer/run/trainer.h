@@ -4,7 +4,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +22,7 @@
 #include "tern/trainer/run/evaluation.h"
 #include "tern/trainer/run/interrupt.h"
 #include "tern/trainer/run/memory.h"
-#include "tern/trainer/run/step_graph.h"
+#include "tern/trainer/run/step_pipeline.h"
 #include "tern/trainer/run/team.h"
 #include "tern/trainer/settings.h"
 #include "tern/trainer/task.h"
@@ -59,46 +58,13 @@ class Trainer {
 
  private:
   RunParts parts();
-  void record_steps(Device device);
   void fill(const Application& application);
   void restore();
   RunStart describe() const;
-  /// What the exchanges of this rank have taken so far.
-  struct Spent {
-    Traffic traffic;
-    ExchangeTimes times;
-  };
-  /// A step whose work is completely issued; its output may not have arrived yet.
-  struct IssuedStep {
-    StepReport report = {};
-    std::optional<DeviceBatch> batch;         ///< the last; only the newest step keeps it
-    bool stop;                                ///< the user stopped this rank
-    std::vector<double> numbers = {};         ///< see `numbers`; on a GPU those of the batches before the last
-    std::function<StepOutput()> output = {};  ///< waits for it; null if `kept_` has it
-    std::optional<Team::Sum> sum = {};        ///< of the group's numbers over the ranks, if that is already under way
-  };
-
   void start_loader();
   void train_step();
-  bool runs_as_graph(const DeviceBatch& batch);
-  Forward forward(const DeviceBatch& batch);
-  std::vector<double> accumulate(const DeviceBatch& batch, bool stop);
-  std::vector<Tensor> scored(const Forward& pass) const;
-  Variable part_of_mean(const Variable& loss) const;
-  IssuedStep issue(const DeviceBatch& batch, bool stop, std::vector<double> before, bool recorded);
-  IssuedStep replay(const DeviceBatch& batch, bool stop);
-  bool histograms_due(int64_t step) const { return settings_.histograms > 0 && step % settings_.histograms == 0; }
   HistogramReport count_values() const;
-  void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool is_of_batch = true) const;
-  std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
-  bool ends_group() const { return steps_ % steps_together_ == 0; }
-  bool finishes_now(bool stop) const;
-  Spent spent() const { return {team_.traffic(), method_->times()}; }
-  void finish(const Spent& before);
-  StepReport report_of(const IssuedStep& step, const StepOutput& output, std::span<const double> sums);
-  static std::vector<double> joined_numbers(std::span<const IssuedStep> steps, std::span<const double> next);
-  std::vector<double> sum_up(const std::vector<IssuedStep>& steps, const std::vector<StepOutput>& outputs) const;
   void tell();
   void settle() const;
   void settle_together() const;
@@ -134,8 +100,6 @@ class Trainer {
   std::unique_ptr<DataLoader> calibration_loader_;  ///< null if nothing is calibrated
   std::shared_ptr<const Task> task_;
   std::vector<Score> scores_;  ///< of task_
-  bool counts_scores_;         ///< in training steps
-  int64_t steps_together_;     ///< steps whose losses are read together
   PartialCopy copied_;         ///< what --init-partial took
   std::unique_ptr<Module> model_;
   std::optional<SubnetCuts> cuts_;  ///< of a sharded model
@@ -143,14 +107,9 @@ class Trainer {
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
   Schedule schedule_;
-  std::map<size_t, Schedule> group_schedules_;  // of the optimizer's groups that have one of their own
-  std::unique_ptr<StepOutputs> outputs_, norms_;
-  std::unique_ptr<KeptOutputs> kept_;                 ///< null if the output of each step is read
-  std::unique_ptr<StepGraph> graph_;                  ///< null if steps are not recorded
-  bool records_whole_steps_ = false;                  ///< not only what comes before the exchange
+  std::map<size_t, Schedule> group_schedules_;        // of the optimizer's groups that have one of their own
   std::unique_ptr<OperationClock> clock_;             ///< null without --profile
-  std::vector<IssuedStep> issued_;                    ///< the last steps, whose losses nobody has read
-  std::vector<StepReport> finished_;                  ///< the steps before, until the listeners hear of them
+  std::unique_ptr<StepPipeline> pipeline_;            ///< uses the members above
   std::optional<RunLock> lock_;                       ///< on the leading rank, with --checkpoint
   std::vector<std::unique_ptr<Listener>> listeners_;  ///< only on the leading rank
   UnreadNotes unread_notes_{listeners_};
@@ -162,9 +121,8 @@ class Trainer {
   std::string run_;         ///< the id of a run with checkpoints
   int64_t kept_step_ = -1;  ///< step of the newest whole checkpoint; -1: none
   double first_seconds_ = 0;
-  double seconds_ = 0;        ///< training time
-  Traffic first_sent_;        ///< sent by this rank before this process
-  bool interrupted_ = false;  ///< a user stopped one of the ranks; all ranks know it
+  double seconds_ = 0;  ///< training time
+  Traffic first_sent_;  ///< sent by this rank before this process
   Evaluation evaluation_;
   bool reached_ = false;  ///< whether the last evaluation reached --target-score
 };
