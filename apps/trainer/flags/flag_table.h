@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -187,13 +188,21 @@ void visit_data_flags(Settings& s, Visit& visit) {
         s.loader_threads);
 }
 
+/// The words behind "rule=" in --group. `parse_group` checks the groups later.
+inline std::vector<std::string> rules_of(const std::vector<std::string>& groups) {
+  constexpr std::string_view kRule = "rule=";
+  std::vector<std::string> rules;
+  for (std::string_view rest : groups)
+    for (size_t end = rest.find(':'); end != std::string_view::npos; end = rest.find(',')) {
+      rest.remove_prefix(end + 1);
+      if (rest.starts_with(kRule)) rules.emplace_back(rest.substr(kRule.size(), rest.find(',') - kRule.size()));
+    }
+  return rules;
+}
+
 /// Whether --optimizer or a group of --group has this rule.
 inline bool uses_rule(const TrainSettings& s, UpdateRule rule) {
-  const std::string word = "rule=" + to_string(rule);
-  return s.optimizer == rule || std::ranges::any_of(s.group, [&](const std::string& spec) {
-           return (spec + ",").find(":" + word + ",") != std::string::npos ||
-                  (spec + ",").find("," + word + ",") != std::string::npos;
-         });
+  return s.optimizer == rule || std::ranges::count(rules_of(s.group), to_string(rule)) > 0;
 }
 
 template <class Settings, class Visit>
@@ -283,20 +292,13 @@ void visit_training_flags(Settings& s, Visit& visit) {
         s.clip_norm);
 }
 
-/// Whether a group of --group has an update rule of its own.
-inline bool has_rule(const std::vector<std::string>& groups) {
-  return std::ranges::any_of(groups, [](const std::string& group) { return group.find("rule=") != std::string::npos; });
-}
+inline constexpr const char* kWorkers = "Workers";  ///< the group of the next four functions
 
 template <class Settings, class Visit>
-void visit_workers_flags(Settings& s, Visit& visit) {
-  const FlagGroup flag = {"Workers"};
+void visit_method_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {kWorkers};
   const MethodTraits& method = traits_of(s.method);
-  const bool data_parallel = s.method == TrainingMethod::data_parallel, ist = s.method == TrainingMethod::ist;
   const bool diloco = s.method == TrainingMethod::diloco;
-  const bool codes = method.own_code.empty();
-  const bool loses = s.codec != kFloats || s.exchange.starts_with("powersgd");
-  const std::string codes_nothing = join({"--method ", method.word, " ", method.own_code});
   visit(flag("workers", "N", "Ranks that train together, 1 to 64")
             .shapes_result()
             .in({.low = 1, .high = kMaxRanks, .tells_both = true}),
@@ -350,6 +352,13 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(diloco, "it belongs to --method diloco"),
         s.mix);
+}
+
+/// The flags of independent subnet training.
+template <class Settings, class Visit>
+void visit_subnet_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {kWorkers};
+  const bool ist = s.method == TrainingMethod::ist;
   visit(flag("ist-scope", "NAME",
              "ist: what is cut: neurons between linear layers, filters of convolutions, or whole residual blocks")
             .shapes_result()
@@ -360,7 +369,8 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .shapes_result()
             .between_ranks(s)
             .needing(ist, "it belongs to --method ist")
-            .needing(!ist || s.optimizer != UpdateRule::sgd || has_rule(s.group), "--optimizer sgd keeps no state"),
+            .needing(!ist || s.optimizer != UpdateRule::sgd || !rules_of(s.group).empty(),
+                     "--optimizer sgd keeps no state"),
         s.ist_momentum);
   visit(flag("ist-download", "NAME",
              "ist: what ranks receive at the start of a round: floats, or fp16 or bf16 numbers of half the size")
@@ -377,7 +387,9 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .needing(ist, "it belongs to --method ist"),
         s.ist_store);
   visit(flag("ist-eval", "NAME",
-             "ist: the whole model's batch-norm statistics, from training batches or each test batch's own")
+             "ist: the whole model's batch-norm statistics, from training batches or each test batch's own (a batch of "
+             "one "
+             "sample has none, and is left out)")
             .agrees(Agreement::ranks)
             .between_ranks(s)
             .needing(ist, "it belongs to --method ist"),
@@ -389,6 +401,17 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(!ist || s.ist_eval == SubnetEvaluation::calibrated, "it belongs to --ist-eval calibrated"),
         s.calibrate_batches);
+}
+
+template <class Settings, class Visit>
+void visit_exchange_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {kWorkers};
+  const MethodTraits& method = traits_of(s.method);
+  const bool data_parallel = s.method == TrainingMethod::data_parallel, ist = s.method == TrainingMethod::ist;
+  const bool decouples = uses_rule(s, UpdateRule::adamw) || uses_rule(s, UpdateRule::muon);
+  const bool codes = method.own_code.empty();
+  const bool loses = s.codec != kFloats || s.exchange.starts_with("powersgd");
+  const std::string codes_nothing = join({"--method ", method.word, " ", method.own_code});
   visit(flag("codec", "SPEC", "Codec of what ranks exchange; --codec help lists codecs and their exchanges")
             .shapes_result()
             .between_ranks(s)
@@ -419,7 +442,8 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .shapes_result()
             .between_ranks(s)
             .needing(data_parallel, "it belongs to --method data-parallel")
-            .needing(s.weight_decay != 0, "it needs --weight-decay X"),
+            .needing(s.weight_decay != 0, "it needs --weight-decay X")
+            .needing(!decouples, "adamw and muon keep the weight decay apart from the gradient"),
         s.weight_decay_in_gradient);
   visit(flag("overlap", nullptr, "Send while the backward pass goes on")
             .between_ranks(s)
@@ -437,6 +461,12 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(s.method != TrainingMethod::noloco, "--method noloco gives each rank a model of its own"),
         s.check_every);
+}
+
+/// The flags of the ranks as processes, and of the network between them.
+template <class Settings, class Visit>
+void visit_rank_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {kWorkers};
   visit(flag("link", "SPEC", "Imitate a network between ranks on one machine: rate=1gbit,latency=0.2ms")
             .between_ranks(s)
             .needing(s.transport != RankTransport::nccl, "it does not affect what NCCL moves")
@@ -583,7 +613,10 @@ template <class Settings, class Visit>
 void visit_flags(Settings& s, Visit&& visit) {
   visit_data_flags(s, visit);
   visit_training_flags(s, visit);
-  visit_workers_flags(s, visit);
+  visit_method_flags(s, visit);
+  visit_subnet_flags(s, visit);
+  visit_exchange_flags(s, visit);
+  visit_rank_flags(s, visit);
   visit_machine_flags(s, visit);
   visit_record_flags(s, visit);
   visit_model_flags(s, visit);

@@ -206,10 +206,12 @@ GroupSpec parse_group(std::string_view spec, const TrainSettings& s) {
         check_input(!s.weight_decay_in_gradient, "--weight-decay-in-gradient takes one for all parameters");
         group.weight_decay = number(kNotNegative);
       } else if (name == "rule") {
-        check_input(s.method != TrainingMethod::demo, "found one, expected none with --method demo");
+        check_input(s.method != TrainingMethod::demo,
+                    "found one, expected none with --method demo; if it is of the recipe, give groups without it");
         read_value({text}, read.rule);
       } else if (name == "until") {
-        check_input(s.method != TrainingMethod::demo, "found one, expected none with --method demo");
+        check_input(s.method != TrainingMethod::demo,
+                    "found one, expected none with --method demo; if it is of the recipe, give groups without it");
         check_input(s.lr_schedule == LrSchedule::poly || s.lr_schedule == LrSchedule::cosine, "--lr-schedule ",
                     s.lr_schedule, " does not end");
         read.until = number(kPositive);

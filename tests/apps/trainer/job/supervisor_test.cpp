@@ -22,6 +22,18 @@ std::vector<pid_t> children_of(pid_t id) {
   return found;
 }
 
+/// The four ranks that a supervisor has started. Waits for them; fewer if they do not start within half a minute.
+std::vector<pid_t> four_ranks_of(const Process& supervisor) {
+  const auto deadline = Clock::now() + std::chrono::seconds(30);
+  std::vector<pid_t> ranks = children_of(supervisor.id());
+  while (ranks.size() < 4 && Clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(1));
+    ranks = children_of(supervisor.id());
+  }
+  EXPECT_EQ(ranks.size(), 4);
+  return ranks;
+}
+
 bool runs(pid_t id) { return ::kill(id, 0) == 0; }
 
 /// Runs jobs of four processes. A test stops or kills one of them.
@@ -98,8 +110,7 @@ TEST_F(TrainLenetSupervisor, AStoppedRankIsTheSameCauseToAllAndIsEnded) {
 TEST_F(TrainLenetSupervisor, ARankThatIsStoppedBeforeItHasJoinedEndsTheJob) {
   for (const size_t first : {size_t{3}, size_t{0}}) {
     Process supervisor(job({"--dead-after", "1"}));
-    std::vector<pid_t> ranks;
-    while (ranks.size() < 4) ranks = children_of(supervisor.id());
+    const std::vector<pid_t> ranks = four_ranks_of(supervisor);
     const auto begin = Clock::now();
     std::for_each(ranks.begin() + static_cast<std::ptrdiff_t>(first), ranks.end(),
                   [](pid_t id) { ::kill(id, SIGSTOP); });
@@ -209,7 +220,7 @@ TEST_F(TrainLenetSupervisor, AnEarlyInterruptIsNoLostRank) {
   for (const int delay : {0, 2, 5, 10, 20, 40, 80, 120, 160, 200, 250, 300}) {
     SCOPED_TRACE(std::to_string(delay) + " ms");
     Process supervisor(job({"--iterations", "1000000"}));
-    while (children_of(supervisor.id()).size() < 4) std::this_thread::sleep_for(milliseconds(1));
+    ASSERT_EQ(four_ranks_of(supervisor).size(), 4);
     std::this_thread::sleep_for(milliseconds(delay));
     supervisor.send(delay % 20 == 0 ? SIGTERM : SIGINT);
     const Outcome outcome = supervisor.wait();
@@ -223,9 +234,9 @@ TEST_F(TrainLenetSupervisor, AnEarlySignalToOneRankIsNoLostRank) {
     for (const int delay : {0, 5, 40}) {
       SCOPED_TRACE(std::to_string(delay) + " ms");
       Process supervisor(job({"--iterations", "1000000"}));
-      while (children_of(supervisor.id()).size() < 4) std::this_thread::sleep_for(milliseconds(1));
+      const std::vector<pid_t> ranks = four_ranks_of(supervisor);
       std::this_thread::sleep_for(milliseconds(delay));
-      ::kill(children_of(supervisor.id()).at(2), signal);
+      ::kill(ranks.at(2), signal);
       const Outcome outcome = supervisor.wait();
       EXPECT_EQ(outcome.code, 130) << outcome.err;
       EXPECT_TRUE(outcome.err.starts_with("[rank 0] train_lenet: interrupted after step ")) << outcome.err;
@@ -248,8 +259,7 @@ TEST_F(TrainLenetSupervisor, ASignalThatComesTwiceAtOnceIsOne) {
 TEST_F(TrainLenetSupervisor, ARankThatIgnoresAnInterruptIsKilledAfterTheGracePeriod) {
   // The first step of these ranks would take hours.
   Process supervisor(job({"--link", "rate=1kbit", "--dead-after", "1000", "--grace", "1"}));
-  std::vector<pid_t> ranks;
-  while (ranks.size() < 4) ranks = children_of(supervisor.id());
+  const std::vector<pid_t> ranks = four_ranks_of(supervisor);
   std::this_thread::sleep_for(milliseconds(500));
   supervisor.send(SIGTERM);
   ASSERT_TRUE(supervisor.ends_within(std::chrono::seconds(30)));
