@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tern/apps/advise/convergence.h"
@@ -71,13 +72,14 @@ std::vector<Forecast> fastest(const std::vector<Forecast>& forecasts) {
   return first;
 }
 
-/// "1.34"; "-" if no run measured it
-std::string steps_text(const Way& way, int64_t local_steps) {
-  const auto convergence = measured_convergence(way, local_steps);
-  return convergence ? fmt::format("{:.2f}", convergence->steps) : "-";
+/// "1.34"; "-" if no run measured it; "never" if the run did not come to the target
+std::string steps_text(const std::string& network, const Way& way, int64_t local_steps) {
+  const auto convergence = measured_convergence(network, way, local_steps);
+  if (!convergence) return "-";
+  return std::isfinite(convergence->steps) ? fmt::format("{:.2f}", convergence->steps) : "never";
 }
 
-std::string table(const std::vector<Forecast>& forecasts, const AdviceOptions& options) {
+std::string table(const std::string& network, const std::vector<Forecast>& forecasts, const AdviceOptions& options) {
   std::string text =
       fmt::format("  {:<14} {:<30} {:<15} {:<8} {:>9}  {:<20} {:>8} {:>7} {:>10}   {:>8} {:>8} {:>8} {:>8}\n", "method",
                   "codec", "exchange", "overlap", "step ms", "of the passes", "images/s", "steps x", "MB sent",
@@ -94,9 +96,9 @@ std::string table(const std::vector<Forecast>& forecasts, const AdviceOptions& o
         tied ? '=' : ' ', method_name(forecast.way), codec_name(forecast.way),
         forecast.way.takes_exchange() ? forecast.way.exchange : "-", forecast.way.overlap ? "yes" : "-",
         milliseconds(forecast.seconds()), range_text(forecast.passes),
-        static_cast<double>(options.batch_size) / forecast.seconds(), steps_text(forecast.way, options.local_steps),
-        forecast.sent / 1e6, milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait),
-        milliseconds(decode));
+        static_cast<double>(options.batch_size) / forecast.seconds(),
+        steps_text(network, forecast.way, options.local_steps), forecast.sent / 1e6, milliseconds(forecast.compute),
+        milliseconds(encode), milliseconds(wait), milliseconds(decode));
   }
   return any_tied ? text + "=: within the noise of the first, at least as fast in one of the passes\n" : text;
 }
@@ -108,10 +110,11 @@ const Forecast* first(const std::vector<Forecast>& forecasts, const Wanted& want
   return found == forecasts.end() ? nullptr : &*found;
 }
 
-/// The way that has the accuracy of floats in the least time, of those that keep it. Floats are one of them.
-const Forecast& soonest(const std::vector<Forecast>& forecasts, int64_t local_steps) {
+/// The way that has the accuracy of floats in the least time, of those that keep it. Floats are one of them. `network`
+/// has measured runs.
+const Forecast& soonest(const std::string& network, const std::vector<Forecast>& forecasts, int64_t local_steps) {
   return *std::ranges::min_element(forecasts, {}, [&](const Forecast& forecast) {
-    const auto convergence = measured_convergence(forecast.way, local_steps);
+    const auto convergence = measured_convergence(network, forecast.way, local_steps);
     return convergence && convergence->keeps_accuracy() ? convergence->steps * forecast.seconds()
                                                         : std::numeric_limits<double>::infinity();
   });
@@ -205,30 +208,34 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
                                  variant.preset.name, options.workers, options.batch_size, images,
                                  link_text(options.link), slower_copying(options.link, measured));
   text += measured_text(options, measured) + '\n';
-  text += table(options.all ? forecasts : fastest(forecasts), options);
-  text += fmt::format(
-      "steps x: the steps to {:.0f} % of the accuracy of floats, over the steps of floats, "
-      "as `reproduce grid` measured them\n"
-      "for LeNet on MNIST with 4 workers; -: not measured.\n",
-      100 * kTarget);
+  const std::string& network = variant.network.name;
+  const std::string measured_on = measured_task(network);
+  text += table(network, options.all ? forecasts : fastest(forecasts), options);
+  text += fmt::format("steps x: the steps to {:.0f} % of the accuracy of floats, over the steps of floats; ",
+                      100 * kTarget);
+  text += measured_on.empty() ? "`reproduce grid` measured\nthem for lenet and airbench only.\n"
+                              : "`reproduce grid` measured\nthem for " + measured_on +
+                                    " with 4 workers; -: not measured; never: not within the run.\n";
   if (!options.all) text += "Each method and codec has one row, its fastest exchange; --all shows the others.\n";
   text += '\n' + verdict(forecasts);
   const Forecast& best = forecasts.front();
   const Forecast* averaged = first(forecasts, [](const Way& way) { return way.averages_every_step(); });
-  const Forecast& accurate = soonest(forecasts, options.local_steps);
   const auto recommend = [&](const std::string& as, const Forecast& forecast) {
     text += fmt::format("{}: {}\n  {}\n", as, name_of(forecast.way), training_command(variant, options, forecast.way));
   };
   text += '\n';
   recommend("fastest", best);
   if (averaged != &best) recommend("fastest that averages gradients in every step", *averaged);
-  const std::string most = fmt::format(
-      "soonest at {:.0f} % of the accuracy of floats, by steps x, without losing {} points", 100 * kTarget, kLosable);
-  if (&accurate == &best || &accurate == averaged)
-    text +=
-        fmt::format("{}: the {} of these, {}\n", most, &accurate == &best ? "first" : "last", name_of(accurate.way));
-  else
-    recommend(most, accurate);
+  if (!measured_on.empty()) {
+    const std::string most = fmt::format(
+        "soonest at {:.0f} % of the accuracy of floats, by steps x, without losing {} points", 100 * kTarget, kLosable);
+    const Forecast& accurate = soonest(network, forecasts, options.local_steps);
+    if (&accurate == &best || &accurate == averaged)
+      text +=
+          fmt::format("{}: the {} of these, {}\n", most, &accurate == &best ? "first" : "last", name_of(accurate.way));
+    else
+      recommend(most, accurate);
+  }
   if (options.workers > kMaxRanks)
     text += fmt::format("(a job has {} ranks at most today; these times are for more ranks)\n", kMaxRanks);
   text += scale_table(scale, static_cast<double>(images));
@@ -239,7 +246,7 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
              "and sends gradients while the backward pass goes on,\non the same cores; the network column is then "
              "what the step waits for that thread. MB sent are the mean over\nthe workers. local-sgd, diloco, "
              "sparseloco, noloco and ist exchange every {} steps, and the time of a step includes its share\nof this. "
-             "Codes and methods can need more steps with another network than with LeNet: only a run shows it.\n",
+             "Codes and methods can need more steps with another network or data set: only a run shows it.\n",
              options.local_steps);
 }
 

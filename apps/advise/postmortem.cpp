@@ -52,8 +52,18 @@ Postmortem Postmortem::read(const fs::path& folder) {
               ": found no flight-*.json, expected a folder of --checkpoint or --log with flight records, which ranks "
               "write when their job fails, and on SIGUSR1");
   std::vector<trainer::FlightFile> files;
-  for (const fs::path& path : jobs.rbegin()->second) files.push_back(trainer::read_flight_file(path));
-  return Postmortem(std::move(files));
+  std::vector<std::string> damaged;
+  for (const fs::path& path : jobs.rbegin()->second) {
+    try {
+      files.push_back(trainer::read_flight_file(path));
+    } catch (const InputError& error) {
+      damaged.emplace_back(error.what());
+    }
+  }
+  check_input(!files.empty(), fmt::format("{}", fmt::join(damaged, "; ")));
+  Postmortem postmortem(std::move(files));
+  postmortem.damaged_ = std::move(damaged);
+  return postmortem;
 }
 
 Postmortem::Postmortem(std::vector<trainer::FlightFile> files) {
@@ -326,6 +336,7 @@ std::string Postmortem::page() const {
                   files_.size() == 1 ? "" : "s", missing.empty() ? "" : ", none of " + ranks_text(missing));
   text += headline() + "\n";
   for (const std::string& cause : causes) text += fmt::format("the ranks say: {}\n", cause);
+  for (const std::string& file : damaged_) text += fmt::format("left out: {}\n", file);
   text += "\n";
   for (int rank = 0; rank < ranks_; ++rank)
     text += fmt::format("{}: {}\n", name_of(rank), of(rank) ? trainer::last_operation(*of(rank)) : older_of(rank));

@@ -15,7 +15,8 @@ class Postmortem {
  public:
   using Clock = tern::Clock;
 
-  /// The newest job in `folder`. Throws InputError if there is none, or if one of its files is damaged.
+  /// The newest job in `folder`. Leaves out files that are damaged, for example because the disk was full, and says so
+  /// on the page. Throws InputError if there is no job, or if all of its files are damaged.
   static Postmortem read(const std::filesystem::path& folder);
   /// `files` are of one job and different ranks. Records that are older than the others, because a rank wrote none when
   /// the others did, do not count.
@@ -69,6 +70,7 @@ class Postmortem {
 
   std::string job_;
   int ranks_ = 0;
+  std::vector<std::string> damaged_;  ///< for each file that `read` left out: which, and why
   std::map<int, trainer::FlightFile> files_, older_;
   std::map<int, std::string> names_;
   std::map<int, Clock::duration> offsets_;  ///< rank 0's clock minus that of the rank

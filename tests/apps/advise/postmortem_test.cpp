@@ -263,7 +263,16 @@ TEST_F(PostmortemOfLenet, ReadsTheNewestJobAndRefusesWhatIsNone) {
   const Outcome nowhere = postmortem({folder_.path(), "--picture", place("none/at.svg")});
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_EQ(nowhere.out, read.out.substr(0, read.out.find("picture: "))) << "the verdict comes first";
+  file = waiting(1, 2, 0);
+  file.record.job.job = "20261129T000000Z-ffff";
+  const std::string other = trainer::write_flight_file(folder_.path(), file.record);
   write_file(newest, read_file(newest).substr(0, 200));
+  const Outcome partly = postmortem({folder_.path()});
+  EXPECT_EQ(partly.code, 0) << partly.err;
+  EXPECT_TRUE(partly.out.starts_with("job 20261129T000000Z-ffff: 2 ranks, 1 flight record, none of rank 0\n"))
+      << partly.out;
+  EXPECT_TRUE(holds(partly.out, "left out: " + newest + ": no flight record: ")) << partly.out;
+  write_file(other, "");
   const Outcome damaged = postmortem({folder_.path()});
   EXPECT_EQ(damaged.code, 2);
   EXPECT_TRUE(holds(damaged.err, newest + ": no flight record: ")) << damaged.err;
