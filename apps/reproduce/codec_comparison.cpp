@@ -101,7 +101,7 @@ std::string CodecComparison::table(const Results& results) const {
   const bool same_score = plan_.papers_score.empty();
   const std::string papers = same_score ? "the paper's" : "the paper's " + plan_.papers_score + ", %";
   std::vector<std::vector<std::string>> rows = {{"gradients", "`--codec`", plan_.score + ", %", papers, "difference",
-                                                 "points below float", "the paper's", "bits per element",
+                                                 "points worse than float", "the paper's", "bits per element",
                                                  "MB sent by a worker in a step", "training, s"}};
   const std::vector<double> floats = percent_of(results_of(plan_.codecs.front(), results));
   const std::optional<double> elements = this->elements(results);

@@ -15,7 +15,7 @@ using namespace trainer;
 
 std::string seed_name(const ComparisonRow& row, int64_t seed) { return fmt::format("{}-seed-{}", row.run.name, seed); }
 
-bool shortened(const ComparisonRow& row) { return row.published_steps && row.run.steps != *row.published_steps; }
+bool shortened(const ComparisonRow& row) { return row.published_steps && row.run.steps < *row.published_steps; }
 
 Series make_series(const ComparisonRow& row, const RunResult& result, const char* color) {
   Series series = {.label = row.label, .color = color, .points = {}, .markers = result.curve.size() < 30};
@@ -114,7 +114,7 @@ Report ComparisonTable::report(const Results& results) const {
   for (const auto& [column, value] : content_.groups.front().rows.front().run.columns) table[0].push_back(column);
   table[0].insert(table[0].end(),
                   {"steps", "seeds", content_.score + ", %", "the paper's, %", "ours − the paper's",
-                   "lost to the first row", "the paper's loss", "MB a step, rank 0", "minutes of training"});
+                   "points below the first row", "the paper's", "MB a step, rank 0", "minutes of training"});
   for (const auto& group : content_.groups)
     for (const auto& row : group.rows) table.push_back(cells(group, row, results));
   std::string text = content_.setting + '\n';

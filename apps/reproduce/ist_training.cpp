@@ -268,6 +268,13 @@ const RunResult* find_result(const Results& results, const IstTask& task, const 
   return found == results.end() ? nullptr : &found->second;
 }
 
+const CurvePoint& end_of(const RunResult& result) {
+  check_input(!result.curve.empty(),
+              "found the log of a run without an evaluation, expected one at its end; remove "
+              "its folder to repeat the run");
+  return result.curve.back();
+}
+
 std::string cell(const std::optional<double>& number, int decimals) {
   return number ? fmt::format("{:.{}f}", *number, decimals) : "–";
 }

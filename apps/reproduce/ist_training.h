@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -47,7 +48,8 @@ struct IstTask {
   std::vector<int64_t> usual_workers = {2, 4, 8};  ///< without --workers
   bool one_seed = false;                           ///< even with --seeds, because a run takes long
 
-  int64_t epoch_steps(int64_t workers) const { return images / workers / batch; }
+  /// At least 1: with fewer images than that, the training program says what it expects.
+  int64_t epoch_steps(int64_t workers) const { return std::max<int64_t>(1, images / workers / batch); }
   int64_t steps(int64_t workers) const { return iterations.value_or(epochs * epoch_steps(workers)); }
   int64_t seeds(int64_t asked) const { return one_seed ? 1 : asked; }
 };
@@ -104,6 +106,9 @@ std::optional<double> own_machine_seconds(const Results& results, const IstTask&
 std::optional<double> seconds_at(const Results& results, const IstTask& task, const IstRun& run, const Crossing& point);
 /// The result of a run; null if it has not finished.
 const RunResult* find_result(const Results& results, const IstTask& task, const IstRun& run);
+
+/// The last point of a run's curve. Throws InputError if it has none, because its log is damaged.
+const CurvePoint& end_of(const RunResult& result);
 
 /// The number with `decimals` decimals; "–" if there is none.
 std::string cell(const std::optional<double>& number, int decimals);

@@ -69,8 +69,8 @@ std::unique_ptr<Experiment> make_qsgd_imagenet(const ExperimentOptions& options)
           "{}, total batch {}. Buckets are scaled by their maximum, and matrices of fewer than 10,000 elements travel "
           "as floats. The paper gives neither batch nor schedule: AlexNet has its program's; residual networks have "
           "momentum 0.9, a rate of 0.1 that falls to a tenth after one third and after two thirds of the steps, and "
-          "450,000 "
-          "steps. The figure has Figures 3a and 3c over steps.{}",
+          "450,000 steps. The paper's rates at the start are 0.07 for AlexNet and 1 for ResNet-50 and ResNet-152. The "
+          "figure has Figures 3a and 3c over steps.{}",
           data.name == "images" ? "The images of a folder (the paper's are ImageNet's)"
                                 : "Generated shapes, **not the paper's ImageNet**",
           batch,

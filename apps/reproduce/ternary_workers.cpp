@@ -93,7 +93,7 @@ GradientStages TernaryWorkers::code(size_t parameter, const std::vector<std::vec
                            .ternary = Tensor::full(first.shape(), 0),
                            .averaged = Tensor::full(first.shape(), 0),
                            .scaler = shared};
-  for (float& x : stages.clipped.span<float>()) x = std::clamp(x, -own.front(), own.front());
+  for (float& x : stages.clipped.span<float>()) x = std::clamp(x, -shared, shared);
   for (size_t worker = 0; worker < gradients.size(); ++worker) {
     std::vector<std::byte> codes;
     codec.append_codes(tag(worker), gradients[worker][parameter], scaler, codes);

@@ -252,10 +252,11 @@ class TernGradFigure5 final : public Experiment {
 
 std::unique_ptr<Experiment> make_experiment(const ExperimentOptions& options) {
   const bool plain = options.data.empty() && options.data_dir.empty() && !options.iterations && !options.seeds &&
-                     options.workers.empty();
-  check_input(plain,
-              "terngrad-fig5 is computed: --data, --data-dir, --iterations, --seeds and --workers would change "
-              "nothing");
+                     options.workers.empty() && !options.quick;
+  check_input(
+      plain,
+      "terngrad-fig5 is computed: --data, --data-dir, --iterations, --seeds, --workers and --quick would change "
+      "nothing");
   return std::make_unique<TernGradFigure5>(options.steps);
 }
 

@@ -55,8 +55,12 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   add_value_option(app, "--kept", "DIR", command.kept,
                    "Folder of small files, one for each finished run. A run that has one is not repeated, so you can "
                    "continue a table on another machine, without its other files");
-  add_value_option(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
-  add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ only in their random numbers");
+  add_value_option(
+      app, "--iterations", "N", options.iterations,
+      "Training steps, instead of the paper's: of each run, or of the first group of runs if they differ; the others "
+      "keep their share");
+  add_value_option(app, "--seeds", "N", options.seeds,
+                   "Runs that differ only in their random numbers; rows that take hours keep one");
   add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");
   add_value_option(app, "--steps", "FILE", options.steps,
                    "terngrad-fig5: training steps that tests/gpu/steps measured, in place of published ones");

@@ -14,6 +14,7 @@
 #include "tern/apps/reproduce/engine/result_page.h"
 #include "tern/apps/reproduce/engine/run_files.h"
 #include "tern/apps/reproduce/engine/text.h"
+#include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/launch.h"
 #include "tern/trainer/application.h"
@@ -63,13 +64,23 @@ Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand&
       folder_(command.folder) {
   check_no_launcher();
   lock();
+  if (!command_.kept.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(command_.kept, error);
+    check_input(!error, "--kept: ", command_.kept, ": no folder can be made there: ", error.message());
+    check_writable(std::filesystem::path(command_.kept) / "new");
+  }
   for (size_t i = 0; i < runs_.size(); ++i) {
     folders_.emplace_back(folder_ / "runs" / runs_[i].name, runs_[i]);
-    if (const auto result = folders_[i].result()) {
+    const auto result = folders_[i].result();
+    const auto kept = command_.kept.empty() ? std::nullopt : kept_result(kept_file(i), runs_[i]);
+    if (result && counts_here(runs_[i], *result)) {
       results_[runs_[i].name] = *result;
       keep(i);
-    } else if (!command_.kept.empty()) {
-      if (const auto kept = kept_result(kept_file(i), runs_[i])) results_[runs_[i].name] = *kept;
+    } else if (kept && counts_here(runs_[i], *kept)) {
+      results_[runs_[i].name] = *kept;
+    } else {
+      elsewhere_ += result || kept;
     }
   }
 }
@@ -80,7 +91,6 @@ std::filesystem::path Reproduction::kept_file(size_t number) const {
 
 void Reproduction::keep(size_t number) const {
   if (command_.kept.empty()) return;
-  std::filesystem::create_directories(command_.kept);
   kept_result(kept_file(number), runs_[number]);  // throws if the file keeps a run with other flags
   keep_result(kept_file(number), runs_[number], results_.at(runs_[number].name));
 }
@@ -92,7 +102,9 @@ void Reproduction::lock() {
   check_input(
       !std::filesystem::is_directory(folder_) || std::filesystem::is_empty(folder_) || std::filesystem::exists(path),
       "--out: ", folder_.string(), " holds other files, expected an empty folder or one of ", entry_.name);
-  std::filesystem::create_directories(folder_);
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  check_input(!error, "--out: ", folder_.string(), ": no folder can be made there: ", error.message());
   lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   check_input(lock_ >= 0, path, ": cannot be written: ", std::strerror(errno));
   check_input(::flock(lock_, LOCK_EX | LOCK_NB) == 0, "--out: ", folder_.string(),
@@ -109,13 +121,9 @@ void Reproduction::run() {
   say(runs_.empty() ? fmt::format("{}: see {}", entry_.name, page)
                     : fmt::format("{}: {}, {} done before; see {}", entry_.name, count_text(runs_.size()),
                                   results_.size(), page));
-  int64_t elsewhere = 0;
-  for (size_t i = 0; i < runs_.size(); ++i)
-    elsewhere += !results_.contains(runs_[i].name) && !command_.kept.empty() && std::filesystem::exists(kept_file(i));
-  if (elsewhere > 0)
-    say(fmt::format(
-        "{} of them measured time on another processor, and measure it again here; --kept gets the new times",
-        elsewhere));
+  if (elsewhere_ > 0)
+    say(fmt::format("{} measured time on another processor. They run again here, and replace the old results.",
+                    count_text(elsewhere_)));
   write();
   for (size_t i = 0; i < runs_.size(); ++i) {
     if (results_.contains(runs_[i].name)) continue;

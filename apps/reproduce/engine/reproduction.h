@@ -45,6 +45,7 @@ class Reproduction {
   std::unique_ptr<Experiment> experiment_;
   std::vector<Run> runs_;
   std::filesystem::path folder_;
+  size_t elsewhere_ = 0;  ///< results that do not count, because their times are of another processor
   int lock_ = -1;
   std::vector<RunFolder> folders_;  ///< one for each of runs_
   Results results_;

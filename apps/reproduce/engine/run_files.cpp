@@ -185,8 +185,14 @@ std::optional<RunResult> read_result(const std::filesystem::path& log) try {
                    .decode = done.at("decode_seconds")};
   RunEvents events;
   std::ifstream file(log);
-  for (std::string line; std::getline(file, line);)
-    if (const Json event = Json::parse(line, nullptr, false); event.is_object()) events.add(event);
+  bool unfinished = false;
+  for (std::string line; std::getline(file, line);) {
+    const Json event = Json::parse(line, nullptr, false);
+    // A process that was killed can leave an unfinished line. The next process begins with `start`.
+    if (unfinished && (!event.is_object() || event.value("event", "") != "start")) fail_damaged(log);
+    unfinished = !event.is_object();
+    if (!unfinished) events.add(event);
+  }
   events.describe(result);
   for (const std::string& key : events.score_keys()) result.scores[key] = done.at(key);
   result.score = result.scores.at(result.score_key);
@@ -272,12 +278,15 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
                               .score = real(point.at(2)),
                               .loss = real(point.at(3)),
                               .bytes_sent = point.at(4)});
-    if (run.measures_time && result.processor != trainer::processor_identity()) return std::nullopt;
     return result;
   } catch (const Json::exception&) {
     fail_input(
         {path.string(), ": lacks parts of a kept result, expected all of this version; remove it to repeat the run"});
   }
+}
+
+bool counts_here(const Run& run, const RunResult& result) {
+  return !run.measures_time || result.processor == trainer::processor_identity();
 }
 
 }  // namespace tern::reproduce

@@ -29,9 +29,11 @@ std::optional<RunResult> read_numbers(const std::filesystem::path& path);
 // checksum.
 
 void keep_result(const std::filesystem::path& path, const Run& run, const RunResult& result);
-/// Returns nullopt if the file is missing, or if the run measures time and the file is of another processor. Throws
-/// InputError if it is damaged or of a run with another program or
+/// Returns nullopt if the file is missing. Throws InputError if it is damaged, or of a run with another program or
 /// flags.
 std::optional<RunResult> kept_result(const std::filesystem::path& path, const Run& run);
+
+/// False if the run measures time, and the result's time is of another processor.
+bool counts_here(const Run& run, const RunResult& result);
 
 }  // namespace tern::reproduce

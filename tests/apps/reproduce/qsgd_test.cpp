@@ -180,11 +180,13 @@ TEST(ReproduceQsgd, ComparesCodecsWithFloatAndThePaper) {
   }
   const std::string text = experiment->report(results).text;
   EXPECT_NE(
-      text.find("|       93.00 |       93.86 |      -0.86 |                  – |           – |               32 |"),
+      text.find(
+          "|       93.00 |       93.86 |      -0.86 |                       – |           – |               32 |"),
       std::string::npos)
       << text;
   EXPECT_NE(
-      text.find("|       92.00 |       94.19 |      -2.19 |              +1.00 |       -0.33 |             4.25 |"),
+      text.find(
+          "|       92.00 |       94.19 |      -2.19 |                   +1.00 |       -0.33 |             4.25 |"),
       std::string::npos)
       << text;
   EXPECT_NE(text.find("The paper's numbers are ResNet-110's"), std::string::npos);

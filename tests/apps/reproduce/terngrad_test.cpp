@@ -25,10 +25,10 @@ TEST_F(ReproduceTernGrad, Table1TrainsAllRowsOnEquallyManyImages) {
   EXPECT_EQ(containing(page, "|     float |       1 | 160 (shortened) |     1 |       99.10 |          86.56 |"), 1)
       << outcome.out;
   EXPECT_EQ(
-      containing(page, "99.08 |          85.64 |             +13.44 |                 +0.02 |            +0.92 |"), 1);
+      containing(page, "99.08 |          85.64 |             +13.44 |                      +0.02 |       +0.92 |"), 1);
   // Sixteen workers also log 16,000 bytes in 10 steps.
   EXPECT_EQ(containing(page,
-                       "98.94 |          82.80 |             +16.14 |                 +0.16 |            +0.39 |"
+                       "98.94 |          82.80 |             +16.14 |                      +0.16 |       +0.39 |"
                        "             0.002 |"),
             1);
   EXPECT_NE(read_file(results_ / "accuracy.svg").find("batch 2048, 16 workers"), std::string::npos);

@@ -78,6 +78,11 @@ TEST(RunLog, NamesTheFileThatIsDamaged) {
     write_file(log, text);
     EXPECT_TRUE(message_of<InputError>([&] { read_result(log); }).starts_with(sentence)) << text;
   }
+  std::string cut = std::string(kLog) + kDone;
+  cut.insert(cut.find("{\"event\":\"eval\"") + 5, "\n");
+  write_file(log, cut);
+  EXPECT_TRUE(message_of<InputError>([&] { read_result(log); }).starts_with(sentence)) << cut;
+  write_file(log, "x\n{\"event\":7,\"step\":\"seven\"}\n");
   EXPECT_TRUE(message_of<InputError>([&] { read_step(log); }).starts_with(sentence));
 }
 
@@ -132,14 +137,14 @@ TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   // Its time counts only on the processor that measured it.
   reproduce::Run timed = run;
   timed.measures_time = true;
-  EXPECT_FALSE(kept_result(kept, timed)) << "the log does not say which processor it was";
+  EXPECT_FALSE(counts_here(timed, *kept_result(kept, timed))) << "the log does not say which processor it was";
   result.processor = trainer::processor_identity();
   keep_result(kept, run, result);
-  EXPECT_TRUE(kept_result(kept, timed));
+  EXPECT_TRUE(counts_here(timed, *kept_result(kept, timed)));
   result.processor = "another";
   keep_result(kept, run, result);
-  EXPECT_TRUE(kept_result(kept, run));
-  EXPECT_FALSE(kept_result(kept, timed));
+  EXPECT_TRUE(counts_here(run, *kept_result(kept, run)));
+  EXPECT_FALSE(counts_here(timed, *kept_result(kept, timed)));
 
   reproduce::Run other = run;
   other.flags.back() = "0.2";
@@ -164,7 +169,7 @@ TEST(ReadNumbers, HasTheProcessorOfTheStudy) {
     EXPECT_EQ(found->numbers.at("compute"), std::vector{0.1});
     EXPECT_EQ(found->processor, processor);
     keep_result(kept, run, *found);
-    EXPECT_EQ(kept_result(kept, run).has_value(), processor != "another");
+    EXPECT_EQ(counts_here(run, *kept_result(kept, run)), processor != "another");
   }
 }
 
