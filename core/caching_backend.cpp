@@ -150,7 +150,7 @@ std::pair<std::byte*, size_t> CachingBackend::take_from_system(size_t wanted, si
   size_t size = wanted;
   void* memory = take(size);
   if (!memory && least < wanted) memory = take(size = least);
-  if (!memory) {
+  if (!memory && recording_ == nullptr) {  // cudaFree waits for the device, which a capture forbids
     release_cached();
     memory = take(size);
   }

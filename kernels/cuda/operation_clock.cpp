@@ -17,8 +17,9 @@ class CudaClock final : public OperationClock {
   void begin(const char* name) override {
     if (!marks_.empty() && marks_.back().name != nullptr) nvtxRangePop();
     if (name != nullptr) nvtxRangePushA(name);
+    const cudaStream_t stream = enter(device_);  // a moment belongs to the thread's device
     marks_.push_back({name, take_moment()});
-    marks_.back().begin->record(enter(device_));
+    marks_.back().begin->record(stream);
     if (marks_.size() > kMostMarks) read(marks_.size() / 2);
   }
 

@@ -105,6 +105,18 @@ TEST(CachingBackend, GivesTheBlocksOfAGoneRecordingToOtherWork) {
   EXPECT_EQ(memory.statistics().reserved, 512);
 }
 
+// A device waits when memory is given back, and it must not wait within a recording.
+TEST(CachingBackend, GivesNothingBackToTheSystemWithinARecording) {
+  CountedMemory memory(512);
+  void* const earlier = memory.allocate(256);
+  const auto blocks = memory.begin_recording();
+  memory.allocate(256);
+  memory.deallocate(earlier, 256);
+  EXPECT_THROW(memory.allocate(256), std::bad_alloc);
+  memory.end_recording();
+  EXPECT_EQ(memory.allocate(256), earlier);
+}
+
 constexpr size_t kMiB = 1 << 20;
 
 std::byte* address(void* memory) { return static_cast<std::byte*>(memory); }

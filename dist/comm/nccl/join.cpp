@@ -50,6 +50,9 @@ void check_seats(Communicator& host, Device device) {
 void set_environment(const Address& master) {
   check_input(std::getenv("NCCL_COMM_ID") == nullptr,
               "NCCL_COMM_ID is set; unset it: the ranks agree on their own id, so that no other process can join");
+  const char* const blocking = std::getenv("NCCL_COMM_BLOCKING");
+  check_input(blocking == nullptr || std::string_view(blocking) == "0", "NCCL_COMM_BLOCKING is ", blocking,
+              "; unset it: with it, NCCL waits for a lost rank without a deadline");
   const std::string name = interface_towards(master);
   // Many machines resolve their own name to a loopback address. Other machines cannot reach that address.
   if (!name.empty() && (name != "lo" || names_this_machine(master)))

@@ -74,6 +74,13 @@ TEST_F(NcclCudaOne, RefusesAnIdThatAnybodyKnows) {
   EXPECT_TRUE(errors[0].starts_with("NCCL_COMM_ID is set")) << errors[0];
 }
 
+TEST_F(NcclCudaOne, RefusesToWaitWithoutADeadline) {
+  ::setenv("NCCL_COMM_BLOCKING", "1", 1);
+  const auto errors = with_nccl(make_in_process(1), {}, [](Communicator&) {});
+  ::unsetenv("NCCL_COMM_BLOCKING");
+  EXPECT_TRUE(errors[0].starts_with("NCCL_COMM_BLOCKING is 1; unset it")) << errors[0];
+}
+
 TEST_F(NcclCudaOne, AnErrorOfOurOwnAbortsIt) {
   const auto begin = Clock::now();
   const auto errors = with_nccl(make_in_process(1), {}, [](Communicator& c) {

@@ -37,7 +37,7 @@ Library load() {
   // Switches off NCCL's status service (RAS), because it listens on a port of this machine.
   ::setenv("NCCL_RAS_ENABLE", "0", 0);
   // Otherwise a recording may wait for the other ranks, and they may have failed to record.
-  ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
+  ::setenv("NCCL_GRAPH_REGISTER", "0", 1);
   const Symbols symbols;
   Library found;
   symbols.find("ncclGetVersion", found.get_version);
