@@ -65,6 +65,7 @@ struct Linear {
     const Shape shape = kernels::linear_output_shape(input.shape(), weight.shape());
     check(!bias.defined() || bias.shape() == Shape{weight.size(0)}, "linear: bias of shape ", bias.shape(),
           ", weight of shape ", weight.shape(), ", expected [out] and [out, in]");
+    check(is_floating(input.dtype()), "linear: input is ", input.dtype(), ", expected f32, f64 or bf16");
     check(weight.dtype() == parameter_dtype(input.dtype()), "linear: weight is ", weight.dtype(), " beside input of ",
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;

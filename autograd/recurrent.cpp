@@ -40,12 +40,18 @@ struct LstmLayer {
     Tensor all_states = Tensor::empty({steps + 1, batch, outputs}, options),
            all_cells = Tensor::empty({steps + 1, batch, width}, options);
     const Tensor all_hidden = projected ? Tensor::empty({steps, batch, width}, options) : Tensor();
+    x = input;
+    if (masked) {  // what lies behind a sequence's end may be anything, and 0 · NaN is NaN
+      Tensor read = Tensor::empty(input.shape(), options);
+      kernels::select(input, filled({}, 0, options), mask, read);
+      x = read;
+    }
     const auto copy = [](const Tensor& from, Tensor to) { kernels::convert(from, to); };
     copy(state, step_of(all_states, 0));
     copy(cell, step_of(all_cells, 0));
     Tensor sums = Tensor::empty({steps * batch, 4 * width}, options),
            again = Tensor::empty({batch, 4 * width}, options);
-    kernels::linear(rows_of(input, 0, steps), w_input, bias, false, sums);
+    kernels::linear(rows_of(x, 0, steps), w_input, bias, false, sums);
     sums = sums.reshape({steps, batch, 4 * width});
     for (int64_t t = 0; t < steps; ++t) {
       Tensor gate = step_of(all_gates, t), next = step_of(all_states, t + 1), next_cell = step_of(all_cells, t + 1);
@@ -64,7 +70,6 @@ struct LstmLayer {
       y = Tensor::empty(y.shape(), options);
       kernels::select(all_states.slice(1, steps + 1), filled({}, 0, options), mask, y);
     }
-    x = input;
     input_weight = w_input;
     recurrent_weight = w_recurrent;
     projection = w_projection;

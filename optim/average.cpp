@@ -38,7 +38,9 @@ void ParameterAverage::issue_update() {
   updates.reserve(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i)
     updates.push_back({.w = parameters_[i].parameter->value(), .g = {}, .first = averages_[i], .second = {}});
-  if (!updates.empty()) kernels::average_update(updates, step_decay_.tensor());
+  if (updates.empty()) return;
+  kernels::average_update(updates, step_decay_.tensor());
+  for (const Tensor& average : averages_) average.mark_written();
 }
 
 void ParameterAverage::check_swapped_out(const char* found) const {

@@ -113,8 +113,11 @@ void Optimizer::set_learning_rate(size_t group, double lr) {
 }
 
 std::optional<Device> Optimizer::device() const {
-  for (const Group& group : groups_)
-    if (!group.slots.empty()) return group.slots.front().named.parameter->value().device();
+  for (const Group& group : groups_) {
+    if (group.slots.empty()) continue;
+    detail::check_has_value("optimizer", group.slots.front().named);
+    return group.slots.front().named.parameter->value().device();
+  }
   return std::nullopt;
 }
 
@@ -247,6 +250,7 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdat
 }
 
 void Optimizer::prepare_state(const Group& group, Slot& slot) {
+  detail::check_has_value("optimizer", slot.named);
   const Tensor& w = slot.named.parameter->value();
   if (group.state_names.empty() || (slot.state[0].defined() && slot.state[0].shape() == w.shape())) return;
   for (size_t k = 0; k < group.state_names.size(); ++k) slot.state[k] = Tensor::zeros_like(w);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tern/core/error.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/message_of.h"
@@ -72,6 +74,28 @@ TEST(Lstm, ReadsEachSequenceToItsLength) {
     expect_values(slice(all.last.hidden, 0, n, n + 1).value(), alone.last.hidden.value().to_vector<double>());
     expect_values(slice(all.last.cell, 0, n, n + 1).value(), alone.last.cell.value().to_vector<double>());
   }
+}
+
+TEST(Lstm, ReadsNothingBehindASequencesEnd) {
+  std::vector<Tensor> clean = inputs(false, false), dirty = clean;
+  dirty[0] = clean[0].clone();
+  for (int64_t t = 0; t < kSteps; ++t)
+    for (int64_t n = 0; n < kBatch; ++n)
+      if (t >= kLengths.span<int64_t>()[static_cast<size_t>(n)])
+        dirty[0].slice(t, t + 1).reshape({kBatch, kIn}).slice(n, n + 1).fill(std::nan(""));
+  const auto gradients = [](const std::vector<Tensor>& tensors) {
+    std::vector<Parameter> parameters(tensors.size());
+    Inputs in;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      parameters[i].set_value(tensors[i]);
+      in.push_back(parameters[i].variable());
+    }
+    sum(run(in, false, false, kLengths).y).backward();
+    std::vector<Values> found;
+    for (const Parameter& parameter : parameters) found.push_back(parameter.gradient().to_vector<double>());
+    return found;
+  };
+  EXPECT_EQ(gradients(dirty), gradients(clean));
 }
 
 TEST(Lstm, GoesOnFromItsLastState) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tests/optim/two_parameters.h"
 #include "tests/support/cuda.h"
@@ -42,6 +43,17 @@ TEST(ParameterAverage, SwapsInAndOut) {
   EXPECT_EQ(average.state().at("updates").item(), 0);
   EXPECT_EQ(model.values(), trained);
   EXPECT_EQ(model.b.value().raw_data(), changed.raw_data());
+}
+
+// A graph may have saved the averages while they were swapped in.
+TEST(ParameterAverage, AnUpdateIsAWriteThatAGraphNotices) {
+  TwoParameters model;
+  ParameterAverage average(model.parameters(), 0.5);
+  average.swap();
+  const Variable x = model.b.variable(), squares = sum(x * x);
+  average.swap();
+  average.update();
+  EXPECT_NE(message_of<Error>([&] { squares.backward(); }).find("written to before backward"), std::string::npos);
 }
 
 TEST(ParameterAverage, NamesAParameterThatItCannotAverage) {
