@@ -18,7 +18,8 @@ program() {
   printf '#!/bin/bash\n%s\n' "$2" >"$project/build-gpu/$1" && chmod +x "$project/build-gpu/$1"
 }
 passes='echo "[  PASSED  ] 3 tests."'
-for name in tests/{core,kernels,dist,apps}_test; do program "$name" "$passes"; done
+for name in tests/{core,kernels,autograd,layers,optim,dist,apps}_test; do program "$name" "$passes"; done
+tool nvidia-smi 'exit 9'
 program tests/gpu/bandwidth 'echo "$LD_LIBRARY_PATH of $1"'
 program tests/gpu/steps 'echo "lenet 64 fp32 tern-graph 0.5"; echo "lenet 64 fp32 tern-one-by-one 0.9"'
 # This program logs a hundred losses, times the number in the file `scale`, and the accuracy in the file `accuracy`.
@@ -36,9 +37,7 @@ echo 0.995 >"$scratch/accuracy"
 run 0 gpu_run --list
 limits=$(awk '$2 ~ /^[0-9]+$/ { print $2 }' <<<"$output")
 [ "$(wc -l <<<"$limits")" -gt 20 ] || fail "the parts have limits"
-[ "$(sort -n <<<"$limits" | tail -n 1)" -le 540 ] || fail "a part takes 9 minutes at most"
-seconds=$(sed -n 's/.* \([0-9]*\) seconds at most\./\1/p' <<<"$output")
-[ "$seconds" -le 540 ] || fail "the default parts take 9 minutes at most"
+says "Without PART: from versions to sanitizer. A run takes 540 seconds at most."
 run 2 gpu_run dance
 says "found 'dance', expected --pack, --list"
 
@@ -52,7 +51,7 @@ cp "$source"/tests/golden/make_*.py "$project/tests/golden/"
 mv "$project/build-gpu" "$scratch/programs"
 tool cmake true
 run 0 gpu_run --pack
-says "MiB, expected 56 or less"
+says " MB, expected "
 packed=$(tar -tJf "$project/build-gpu/packed.tar.xz")
 for file in build-gpu/lenet-cpu.jsonl build-gpu/apps/train_alexnet build-gpu/tests/gpu/steps tests/gpu/{run,parts}.sh \
   tests/gpu/beside.py tests/golden/make_golden.py; do
@@ -72,7 +71,6 @@ rm -r "$project/build-gpu"
 mv "$scratch/programs" "$project/build-gpu"
 
 # Without a GPU, the parts that need none run.
-tool nvidia-smi 'exit 9'
 run 2 gpu_run
 says "nvidia-smi finds no GPU; expected an NVIDIA GPU, ran what needs none"
 summary versions ok
@@ -102,8 +100,13 @@ begin=$SECONDS
 run 1 gpu_run versions codecs
 [ $((SECONDS - begin)) -lt 60 ] || fail "the limit holds"
 says "tern 1"
-summary versions 'timed out .*after 10 s'
+summary versions 'timed out .*after 15 s'
 summary codecs ok
+# The run has a limit, too. What is left over can be given to another run.
+TERN_GPU_SECONDS=8 run 1 gpu_run versions codecs
+summary versions 'timed out'
+summary codecs 'no time'
+says "left over: tests/gpu/run.sh codecs"
 mv "$scratch/train_lenet" "$project/build-gpu/apps/train_lenet"
 
 # The expected values of losses and accuracies.
@@ -125,6 +128,10 @@ summary as-cpu 'skipped .*without the losses of a CPU build'
 
 # If a checker finds something, its part fails. If the checker may not run here, the part is skipped.
 tool compute-sanitizer 'echo "========= ERROR SUMMARY: 0 errors"'
+run 1 gpu_run sanitizer
+says "racecheck: no test ran on the device"
+summary sanitizer failed
+tool compute-sanitizer 'echo "[  PASSED  ] 3 tests."; echo "========= ERROR SUMMARY: 0 errors"'
 run 0 gpu_run sanitizer
 says "-- racecheck, at most"
 summary sanitizer ok

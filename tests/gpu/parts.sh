@@ -6,21 +6,21 @@
 # NAME SECONDS NEEDS WHAT. NEEDS is nothing, gpu, torch (PyTorch and a GPU) or cpu-torch.
 default_parts() {
   cat <<'END'
-versions 10 nothing the driver, libraries and tools of this machine
-plans 10 nothing cuDNN's plans for an H200, which need none
-parity 40 gpu kernels beside the reference in double precision, without convolutions and products
-steps 90 gpu training steps of five networks, as a CUDA graph and one by one
-torch 90 torch PyTorch's steps: eager, as a CUDA graph, and compiled as many as fit
-beside 5 nothing both in one table, and tern over PyTorch's best
-codecs 15 gpu GB/s of every codec kernel beside a device copy
-sanitizer 50 gpu compute-sanitizer's racecheck, memcheck and synccheck on kernels' tests
-engine-parity 35 gpu convolutions and products beside the reference in double precision
-programs 75 gpu tests of memory, codec messages, recorded steps and failures
-as-cpu 10 gpu LeNet's losses beside those of a CPU build
-accuracy 35 gpu LeNet learns digits in three precisions, ResNet-20 shapes
-as-graph 40 gpu recorded steps of ResNet-20 and AlexNet give what operations one by one give
-ranks 20 gpu two ranks on this GPU over sockets, ternary and QSGD
-engines 12 gpu cuDNN's engines: chosen, remembered, read by a second run
+versions 15 nothing the driver, libraries and tools of this machine
+plans 30 nothing cuDNN's plans for an H200, which need none
+parity 60 gpu kernels beside the reference in double precision, without convolutions and products
+engine-parity 90 gpu convolutions and products beside the reference in double precision
+programs 150 gpu tests of memory, autograd, codec messages, methods, recorded steps and failures
+as-cpu 20 gpu LeNet's losses beside those of a CPU build
+as-graph 60 gpu recorded steps of ResNet-20 and AlexNet give what operations one by one give
+steps 150 gpu training steps of five networks, as a CUDA graph and one by one
+torch 110 torch PyTorch's steps: eager, as a CUDA graph, and compiled as many as fit
+beside 10 nothing both in one table, and tern over PyTorch's best
+codecs 30 gpu GB/s of every codec kernel beside a device copy
+accuracy 60 gpu LeNet learns digits in three precisions, ResNet-20 shapes
+ranks 40 gpu two ranks on this GPU over sockets, ternary and QSGD
+engines 20 gpu cuDNN's engines: chosen, remembered, read by a second run
+sanitizer 60 gpu compute-sanitizer's racecheck, memcheck and synccheck on kernels' tests
 END
 }
 more_parts() {
@@ -42,9 +42,11 @@ END
 tern() { LD_LIBRARY_PATH=$libraries OMP_WAIT_POLICY=PASSIVE "$@"; }
 # tests PROGRAM FILTER: also fails if tests skip because the device cannot be used.
 tests() {
-  tern "$pack/tests/$1" --gtest_brief=1 --gtest_filter="$2" | tee "$files/$1.log"
-  [ "${PIPESTATUS[0]}" = 0 ] && grep -q 'PASSED  \] [1-9]' "$files/$1.log" && ! grep -q '^device cuda:0: ' "$files/$1.log"
+  tern "$pack/tests/$1" --gtest_filter="$2" | tee "$files/$1.log"
+  [ "${PIPESTATUS[0]}" = 0 ] && ran_tests "$files/$1.log"
 }
+# Whether a log has tests that passed, and none that skipped because of the device.
+ran_tests() { grep -q 'PASSED  \] [1-9]' "$1" && ! grep -q '^device cuda:0: ' "$1"; }
 skip() {
   echo "$1"
   exit 77
@@ -75,16 +77,17 @@ engine_kernels='*CudaParity*/conv2d*:*CudaParity*/matmul*:*CudaParity*/linear*'
 part_parity() { tests kernels_test "*CudaParity*:Cuda*-$engine_kernels"; }
 part_engine_parity() { tests kernels_test "$engine_kernels"; }
 part_programs() {
-  local failed=0
+  local failed=0 folder
   tests core_test 'CudaMemory*:Device*' || failed=1
-  tests dist_test '*CudaMessages*:*CudaFeedback*:*CudaParts*:*CudaExchanges*:*CudaBlockDct*' || failed=1
-  tests apps_test 'Cuda*' || failed=1  # the last, because it starts many processes
+  for folder in autograd layers optim; do tests "${folder}_test" '*Cuda*' || failed=1; done
+  tests dist_test '*Cuda*-*Nccl*:*Slow*' || failed=1
+  tests apps_test '*Cuda*-*Slow*' || failed=1  # the last, because it starts many processes
   return "$failed"
 }
 
 part_steps() { tern "$pack/tests/gpu/steps" | tee "$files/tern.rows"; }
 # The script ends by itself before the limit of the part.
-part_torch() { torch 80 all; }
+part_torch() { torch 100 all; }
 part_beside() {
   [ -s "$files/tern.rows" ] && [ -s "$files/all-torch.rows" ] || skip "there are no rows of both in this run"
   python3 tests/gpu/beside.py "$files/tern.rows" "$files/all-torch.rows"
@@ -117,17 +120,19 @@ sanitize() {
   local status found
   echo "-- $1, at most $2 s: $3"
   timeout -k 2 "$2" "$(find_sanitizer)" --tool "$1" --error-exitcode 9 --target-processes all "${@:4}" \
-    env LD_LIBRARY_PATH="$libraries" "$pack/tests/kernels_test" --gtest_brief=1 --gtest_filter="$3" >"$files/$1.txt" 2>&1
+    env LD_LIBRARY_PATH="$libraries" "$pack/tests/kernels_test" --gtest_filter="$3" >"$files/$1.txt" 2>&1
   status=$?
   tail -n 5 "$files/$1.txt"
   if [ "$status" = 124 ] || [ "$status" = 137 ]; then
     found=$(grep -Em 1 '^=+ (Invalid|Misaligned|Error|Warning|Barrier)' "$files/$1.txt")
-    echo "$1: ran out of its $2 s; until then it found ${found:-nothing}"
-    [ -z "$found" ]
+    echo "$1: ran out of its $2 s; until then $(grep -c '^\[       OK' "$files/$1.txt") tests passed, and it found" \
+      "${found:-nothing}"
+    [ -z "$found" ] && grep -q '^\[       OK' "$files/$1.txt"
     return
   fi
   grep -q SUMMARY "$files/$1.txt" ||
     skip "compute-sanitizer does not work here: $(grep -im 1 error "$files/$1.txt" || tail -n 1 "$files/$1.txt")"
+  ran_tests "$files/$1.txt" || { echo "$1: no test ran on the device" && return 1; }
   return "$status"
 }
 # racecheck and synccheck run only the sums within blocks (summation.h, bucket_sums.cu).
