@@ -1,6 +1,7 @@
 # Builds and runs examples/ as a project of its own, with both ways to use tern.
 set(examples ${PROJECT_BINARY_DIR}/examples)
 
+add_test(NAME examples/empty_prefix COMMAND ${CMAKE_COMMAND} -E rm -rf ${examples}/prefix)
 add_test(NAME examples/install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${examples}/prefix)
 # tern_examples_test(WAY TARGET TESTS FLAGS...): builds TARGET and runs the tests whose names match the regular
 # expression TESTS.
@@ -30,6 +31,8 @@ set(pages ${examples}/prefix/${CMAKE_INSTALL_DATAROOTDIR}/doc/tern)
 add_test(NAME examples/pages COMMAND ${CMAKE_COMMAND} -E cat ${pages}/README.md ${pages}/LICENSE ${pages}/docs/models.md)
 set_tests_properties(examples/pages PROPERTIES FIXTURES_REQUIRED tern_prefix LABELS slow)
 
-set_tests_properties(examples/install PROPERTIES FIXTURES_SETUP tern_prefix LABELS slow)
+set_tests_properties(examples/empty_prefix PROPERTIES FIXTURES_SETUP tern_empty_prefix LABELS slow)
+set_tests_properties(examples/install PROPERTIES FIXTURES_SETUP tern_prefix FIXTURES_REQUIRED tern_empty_prefix
+  LABELS slow)
 set_tests_properties(examples/find_package PROPERTIES FIXTURES_REQUIRED tern_prefix LABELS slow)
 set_tests_properties(examples/add_subdirectory PROPERTIES LABELS slow)

@@ -34,7 +34,7 @@ class LogEvery : public TrainLenet {
 };
 
 // Step 9 ends amid a group, because of the evaluation.
-TEST_F(LogEvery, TheLogIsTheSame) {
+TEST_F(LogEvery, TheLogIsTheSameOnCpuAndCuda) {
   const std::vector<std::vector<std::string>> runs = {
       {"--histograms", "4"},
       {"--workers", "2"},
@@ -82,7 +82,7 @@ TEST_F(LogEvery, RanksWithRoundsAddUpTheirLossesOnceARound) {
   }
 }
 
-TEST_F(LogEvery, GoesOnAfterACheckpointAmidAGroup) {
+TEST_F(LogEvery, GoesOnAfterACheckpointAmidAGroupOnCpuAndCuda) {
   for (const std::string& device : devices())
     for (const std::vector<std::string>& ranks : {std::vector<std::string>{}, {"--workers", "2"}}) {
       SCOPED_TRACE(device + testing::PrintToString(ranks));
@@ -103,7 +103,7 @@ TEST_F(LogEvery, GoesOnAfterACheckpointAmidAGroup) {
 
 // The rate of step 5 breaks the model, so that the loss of step 6 is not finite. The checkpoint of step 7 must not have
 // it. The steps before are in the log, unless other ranks would have to add to their losses.
-TEST_F(LogEvery, NamesTheStepThatDivergedAndKeepsNothing) {
+TEST_F(LogEvery, NamesTheStepThatDivergedAndKeepsNothingOnCpuAndCuda) {
   for (const std::string& device : devices())
     for (const std::string ranks : {"1", "2"})
       for (const std::string every : {"1", "4", "8"}) {
@@ -128,7 +128,7 @@ TEST_F(LogEvery, NamesTheStepThatDivergedAndKeepsNothing) {
       }
 }
 
-TEST_F(LogEvery, RanksStopTogetherAndGoOn) {
+TEST_F(LogEvery, RanksStopTogetherAndGoOnOnCpuAndCuda) {
   const std::vector<std::vector<std::string>> groups = {{"--log-every", "3"},
                                                         {"--method", "local-sgd", "--local-steps", "5"}};
   for (const std::string& device : devices())

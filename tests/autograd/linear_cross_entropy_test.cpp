@@ -134,7 +134,7 @@ TEST(LinearCrossEntropy, SaysWhatDoesNotFit) {
             "more");
 }
 
-TEST(LinearCrossEntropy, ExpectsOneDevice) {
+TEST(LinearCrossEntropy, RefusesCpuAndCudaTogether) {
   if (const auto reason = test::why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
   const Tensor x = Tensor::zeros({3, 4}), weight = Tensor::zeros({11, 4});
   EXPECT_EQ(message_of<Error>([&] {

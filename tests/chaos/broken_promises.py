@@ -5,6 +5,7 @@
 
 Each stand-in for train_mlp runs the real program and breaks one promise. A trial with it must fail, and say why.
 """
+import shlex
 import shutil
 import sys
 import tempfile
@@ -59,7 +60,7 @@ def broken_by(stand_in, trial, options, folder):
     shutil.rmtree(programs, ignore_errors=True)
     programs.mkdir()
     program = programs / PROGRAM
-    program.write_text(f'#!/usr/bin/env bash\nreal={options.programs.resolve()}/{PROGRAM}\nflags=" $*"\n'
+    program.write_text(f'#!/usr/bin/env bash\nreal={shlex.quote(str(options.programs.resolve() / PROGRAM))}\nflags=" $*"\n'
                        f'model=${{flags##* --save }}; model=${{model%% *}}\n{stand_in}\n')
     program.chmod(0o755)
     whole = Setting(options.programs.resolve(), options.library.resolve(), folder)

@@ -1,5 +1,6 @@
 """One run of a program in a trial: its processes, its output, and what is left of it."""
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,7 +22,9 @@ class Setting:
 
     def __init__(self, programs, library, folder):
         self.program = Path(programs) / PROGRAM
-        self.library = library
+        self.library = folder / library.name  # LD_PRELOAD takes no path with a space
+        if not self.library.exists():
+            shutil.copy(library, self.library)
         self.folder = folder
         self.data = {"small": folder / "data", "wide": folder / "wide"}
 

@@ -3,12 +3,12 @@
 # when it stops.
 source "$(dirname -- "$0")/expect.sh"
 
-# A machine with only the basic tools, and a git that lists nothing. `./dev format` lacks the package `clang-format`.
+# A machine with only the basic tools, and a git that lists a file. `./dev format` lacks the package `clang-format`.
 tools=$scratch/tools
 mkdir "$tools"
 for tool in bash basename cat cp dirname env grep mktemp paste readlink rm tail true; do ln -s "$(type -P $tool)" "$tools"; done
-cp "$tools/true" "$tools/git"
 stand_in() { printf '#!%s\n%s\n' "$(command -v bash)" "$2" >"$tools/$1" && chmod +x "$tools/$1"; }
+stand_in git 'echo core/tensor.h'
 machine() { env -i HOME="$scratch" PATH="$tools" "$dev" "$@"; }
 
 stand_in id 'echo 0'
@@ -21,6 +21,13 @@ says "installing: clang-format"
 output=$(<"$scratch/calls")
 says "update"
 says "install --no-install-recommends clang-format"
+
+stand_in git 'exit 128'
+run 128 machine format --check
+stand_in git true
+run 2 machine format --check
+says "git lists no source files here"
+stand_in git 'echo core/tensor.h'
 
 : >"$scratch/calls"
 run 0 machine format --check

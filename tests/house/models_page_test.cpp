@@ -117,7 +117,7 @@ TEST(ModelsPage, NamesEveryLayerWithItsOptionsAndNoOther) {
     const size_t next = text.find("\n};");
     for (const std::string& field : fields_of(text.substr(0, next))) {
       const bool initializer = field.ends_with("_initializer");
-      EXPECT_TRUE(rows[name].find("." + field) != std::string::npos || initializer)
+      EXPECT_TRUE(std::regex_search(rows[name], std::regex("\\." + field + "\\b")) || initializer)
           << name << " has the option " << field;
     }
   }

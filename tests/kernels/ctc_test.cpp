@@ -139,7 +139,7 @@ TEST_P(Ctc, NamesWhatIsOutOfRange) {
   EXPECT_EQ(message(targets), "ctc_loss: blank 3, expected 0 to 2 for 3 classes");
 }
 
-TEST(CtcShapes, AreOnOneDevice) {
+TEST(CtcShapes, RefuseCpuAndCudaTogether) {
   if (const auto reason = test::why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
   const Tensor x = Tensor::full({kPathFrames, 1, kPathClasses}, -1);
   CtcTargets targets = targets_of({1, 2});

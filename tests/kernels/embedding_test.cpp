@@ -35,7 +35,7 @@ TEST(EmbeddingBag, CountsEachElementOnceWithoutValues) {
   expect_values(dw, {7, 22});
 }
 
-TEST(EmbeddingBag, SumsBf16InF32) {
+TEST(EmbeddingBag, SumsBf16InF32OnCpuAndCuda) {
   // In bf16, 256 + 1 is 256.
   const Bags bags{integers(std::vector<int64_t>(512, 0)), integers({0, 512}), {}};
   const TensorOptions bf16{.dtype = DType::bf16};

@@ -142,7 +142,7 @@ TEST(Rendezvous, RanksOnRank0sMachineCanBeReachedByItsName) {
       const Hello own = detail::make_hello(detail::ConnectionKind::control, Wire::mac, 0, 1, 3, 1);
       const auto in = detail::knock(detail::connect(master, soon, why), own, {0, kJobToken}, master, soon);
       EXPECT_TRUE(in);
-      for (const auto end = Clock::now() + milliseconds(1500); Clock::now() < end;) {
+      for (const auto end = Clock::now() + milliseconds(2000); Clock::now() < end;) {
         listens = listens || listeners_everywhere() == 2;
         std::this_thread::sleep_for(milliseconds(10));
       }
@@ -151,6 +151,7 @@ TEST(Rendezvous, RanksOnRank0sMachineCanBeReachedByItsName) {
     if (rank == 1) return;
     TcpOptions options = {.rank = rank, .size = 3, .master = master, .token = kJobToken, .wire = Wire::mac};
     options.deadlines = kRendezvousDeadlines;
+    options.deadlines.rendezvous = milliseconds(1500);  // all three must have called by then
     rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
   });
   EXPECT_TRUE(names(errors[2], "rank 1 does not answer at 0.0.0.0:1")) << errors[2];
