@@ -96,7 +96,6 @@ enum class ModelStore : uint8_t { whole, sharded };
 constexpr Words<2> words_of(ModelStore) { return {"whole", "sharded"}; }
 
 /// --ist-download: the number format of the slices that ranks receive.
-enum class SubnetDownload : uint8_t { none, fp16, bf16 };
 constexpr Words<3> words_of(SubnetDownload) { return {"none", "fp16", "bf16"}; }
 
 /// --convolution
@@ -185,7 +184,7 @@ struct TrainSettings {
   double mix = 0;
   SubnetScope ist_scope = SubnetScope::fc;
   SubnetMomentum ist_momentum = SubnetMomentum::drop;
-  SubnetDownload ist_download = SubnetDownload::none;
+  SubnetDownload ist_download = SubnetDownload::f32;
   SubnetEvaluation ist_eval = SubnetEvaluation::calibrated;
   ModelStore ist_store = ModelStore::whole;
   std::optional<int64_t> calibrate_batches = {};

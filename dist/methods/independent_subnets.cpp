@@ -18,10 +18,13 @@ std::unique_ptr<GradientCodec> upload_codec(const std::string& spec, std::span<c
   return codec->traits().promise == CodecPromise::exact ? nullptr : std::move(codec);
 }
 
-std::unique_ptr<GradientCodec> download_format(const std::string& name) {
-  check_input(name == "none" || name == "fp16" || name == "bf16", "independent subnets: downloads as '", name,
-              "', expected none, fp16 or bf16: the receiver has no values to add a change to");
-  return name == "none" ? nullptr : make_codec(name);
+std::unique_ptr<GradientCodec> download_format(SubnetDownload numbers) {
+  switch (numbers) {
+    case SubnetDownload::f32: break;
+    case SubnetDownload::fp16: return make_codec("fp16");
+    case SubnetDownload::bf16: return make_codec("bf16");
+  }
+  return nullptr;
 }
 
 }  // namespace

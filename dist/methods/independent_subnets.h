@@ -19,6 +19,9 @@ enum class SubnetMomentum : uint8_t {
   drop,    ///< all state is zero at the start of every round
 };
 
+/// The numbers that ranks receive at the start of a round. The receiver has no values to add a coded change to.
+enum class SubnetDownload : uint8_t { f32, fp16, bf16 };
+
 /// Independent subnet training (IST; Yuan et al., "Distributed Learning of Neural Networks using Independent Subnet
 /// Training", algorithms 1 and 2). A round has `local_steps` steps. At its start the hidden neurons are divided among
 /// the ranks, and each rank's model becomes its subnet: the same layers with narrower tensors. At its end the slices
@@ -42,7 +45,7 @@ class IndependentSubnets final : public DistributedOptimizer {
         100;  ///< steps between comparisons of the shared parameters, at the next round's end; 0: none
     std::string codec = "none";           ///< codec of uploads: changes of parameters since the download
     std::vector<CodecEntry> codecs = {};  ///< the caller's codecs that specs can name, beside tern's
-    std::string download = "none";        ///< format of downloaded parameters: none (f32), fp16 or bf16
+    SubnetDownload download = SubnetDownload::f32;
   };
   /// Throws InputError that names a codec that does not fit. Error feedback does not fit, because its residual belongs
   /// to neurons that move to other ranks.

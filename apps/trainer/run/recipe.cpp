@@ -229,7 +229,7 @@ IndependentSubnets::Options subnet_options(const TrainSettings& s) {
           .check_every = s.check_every,
           .codec = s.codec,
           .codecs = s.codecs,
-          .download = to_string(s.ist_download)};
+          .download = s.ist_download};
 }
 
 SubnetPlan plan_of(const Module& model, const TrainSettings& s) {

@@ -60,7 +60,7 @@ TEST(SubnetRound, HasTheOperationsOfItsPlan) {
                                with_sizes = {all_to_all, all_to_all, all_to_all, all_reduce_sum, all_reduce_max};
   for (const char* codec : {"none", "qsgd:bits=4", "ternary"})
     EXPECT_EQ(operations_of_a_round({.local_steps = 2, .check_every = 0, .codec = codec}), planned) << codec;
-  EXPECT_EQ(operations_of_a_round({.local_steps = 2, .check_every = 0, .download = "bf16"}), planned);
+  EXPECT_EQ(operations_of_a_round({.local_steps = 2, .check_every = 0, .download = SubnetDownload::bf16}), planned);
   EXPECT_EQ(operations_of_a_round({.local_steps = 2, .check_every = 0, .codec = "qsgd:code=entropy"}), with_sizes);
 
   networks::Mlp model(SubnetTrainer::shape());
