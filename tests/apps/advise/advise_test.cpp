@@ -65,9 +65,8 @@ TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
         "--method sparseloco --local-steps 10 --exchange allgather\n",
         "fastest that averages gradients in every step: data-parallel powersgd", "--workers 4 --exchange powersgd"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\nin\n" << outcome.out;
-  // What the README recommends: it has a measured number of steps.
-  EXPECT_TRUE(std::regex_search(outcome.out, std::regex("\n  local-sgd +hadamard:bits=2 .* 0\\.9[0-9] ")))
-      << outcome.out;
+  // What the README recommends. Nobody has measured how many steps this network needs.
+  EXPECT_TRUE(std::regex_search(outcome.out, std::regex("\n  local-sgd +hadamard:bits=2 .*  - "))) << outcome.out;
   for (const char* workers : {"2", "512"})
     EXPECT_TRUE(std::regex_search(
         outcome.out,
