@@ -66,7 +66,8 @@ class CachingBackend : public DeviceBackend {
   /// Allocates a block from the system. Returns nullptr if the system has no memory left.
   virtual void* take(size_t bytes) = 0;
   virtual void give_back(void* memory) noexcept = 0;
-  /// Throws the error for a block of `bytes` that the system refused even after the cached blocks were returned to it.
+  /// Throws the error for a block of `bytes` that the system refused, even after the cached blocks were returned to it
+  /// (unless work is being recorded).
   [[noreturn]] virtual void refuse(size_t bytes, const MemoryStatistics& statistics) const = 0;
   /// Bytes behind each large block that no work may use, for `mark_used` to mark.
   virtual size_t guard_bytes() const { return 0; }

@@ -29,6 +29,7 @@ void ParameterAverage::begin_update() {
   const double warm = (1.0 + static_cast<double>(t)) / (10.0 + static_cast<double>(t));
   step_decay_.set(std::min(decay_, warm), averages_.front().device());
   ++t;
+  for (const Tensor& average : averages_) average.mark_written();
 }
 
 void ParameterAverage::issue_update() {
@@ -38,9 +39,7 @@ void ParameterAverage::issue_update() {
   updates.reserve(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i)
     updates.push_back({.w = parameters_[i].parameter->value(), .g = {}, .first = averages_[i], .second = {}});
-  if (updates.empty()) return;
-  kernels::average_update(updates, step_decay_.tensor());
-  for (const Tensor& average : averages_) average.mark_written();
+  if (!updates.empty()) kernels::average_update(updates, step_decay_.tensor());
 }
 
 void ParameterAverage::check_swapped_out(const char* found) const {

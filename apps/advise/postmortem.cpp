@@ -63,6 +63,10 @@ Postmortem Postmortem::read(const fs::path& folder) {
   check_input(!files.empty(), fmt::format("{}", fmt::join(damaged, "; ")));
   Postmortem postmortem(std::move(files));
   postmortem.damaged_ = std::move(damaged);
+  // A rank whose record is damaged looks like a lost one.
+  const Verdict& verdict = postmortem.verdict_;
+  if (!postmortem.damaged_.empty() && (!verdict.rank || !postmortem.of(*verdict.rank)))
+    postmortem.verdict_ = {.sentence = "the fault is unknown: records are damaged"};
   return postmortem;
 }
 

@@ -89,7 +89,7 @@ class IstFigure3 final : public Experiment {
 
   /// Training time of an epoch in seconds, without evaluation: CurvePoint::seconds does not include it.
   static double epoch_seconds(const IstTask& task, const RunResult& result, int64_t workers) {
-    const CurvePoint& end = end_of(result);
+    const CurvePoint& end = end_of(task.name, result);
     return end.seconds / static_cast<double>(end.step) * static_cast<double>(task.epoch_steps(workers));
   }
   /// The time of a step of one worker's subnet, by that of the whole network; nullopt if it is not known.

@@ -97,7 +97,7 @@ class IstFigure4 final : public Experiment {
       const IstRun run = run_by(task, method);
       const RunResult* result = find_result(results, tasks_[task], run);
       if (!result) continue;
-      const CurvePoint& end = end_of(*result);
+      const CurvePoint& end = end_of(tasks_[task].name, *result);
       rows.push_back({method.title, std::to_string(run.steps), cell(seconds(task, method, end, results), 1),
                       fmt::format("{:.1f}", static_cast<double>(end.bytes_sent) / 1e6),
                       fmt::format("{:.2f}", 100 * end.score)});

@@ -268,10 +268,9 @@ const RunResult* find_result(const Results& results, const IstTask& task, const 
   return found == results.end() ? nullptr : &found->second;
 }
 
-const CurvePoint& end_of(const RunResult& result) {
-  check_input(!result.curve.empty(),
-              "found the log of a run without an evaluation, expected one at its end; remove "
-              "its folder to repeat the run");
+const CurvePoint& end_of(const std::string& name, const RunResult& result) {
+  check_input(!result.curve.empty(), name,
+              ": found a log without an evaluation, expected one at its end; remove the run's folder to repeat it");
   return result.curve.back();
 }
 

@@ -107,8 +107,8 @@ std::optional<double> seconds_at(const Results& results, const IstTask& task, co
 /// The result of a run; null if it has not finished.
 const RunResult* find_result(const Results& results, const IstTask& task, const IstRun& run);
 
-/// The last point of a run's curve. Throws InputError if it has none, because its log is damaged.
-const CurvePoint& end_of(const RunResult& result);
+/// The last point of the curve of the run `name`. Throws InputError if it has none, because its log is damaged.
+const CurvePoint& end_of(const std::string& name, const RunResult& result);
 
 /// The number with `decimals` decimals; "–" if there is none.
 std::string cell(const std::optional<double>& number, int decimals);

@@ -8,7 +8,7 @@ namespace tern::detail {
 
 std::string seconds(Clock::duration duration) {
   const double count = std::chrono::duration<double>(duration).count();
-  return count < 1000 ? fmt::format("{:.3g} s", count) : fmt::format("{:.0f} s", count);
+  return count < 999.5 ? fmt::format("{:.3g} s", count) : fmt::format("{:.0f} s", count);
 }
 
 Fault find_stall(std::span<const Progress> ranks, int peer, uint32_t awaited, Clock::duration limit) {

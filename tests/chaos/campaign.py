@@ -116,8 +116,8 @@ class Campaign:
                 print(f"  {sentence}", flush=True)
 
     def never_hit(self):
-        """The faults of several trials that never happened: the campaign cannot make them here."""
-        return [fault for fault, tried in self.tried.items() if tried >= 5 and not self.hit[fault]]
+        """The faults of several trials that held and never happened: the campaign cannot make them here."""
+        return [fault for fault, held in self.held.items() if held >= 5 and not self.hit[fault]]
 
     def print_table(self):
         print(f"\n{'fault':22}{'tried':>7}{'held':>7}{'failed':>7}{'too late':>10}")

@@ -9,7 +9,7 @@
 #   tests/gpu/run.sh PART...    only these
 #   tests/gpu/run.sh --list     the parts and their limits
 #
-# A run takes 9 minutes at most, or TERN_GPU_SECONDS. If a part is left over then, the last lines name it.
+# A run takes 9 minutes at most, or TERN_GPU_SECONDS. If parts are left over then, or cut off, the last line names them.
 #
 # If build-gpu/ works on the machine, the script runs it. Otherwise it builds it there. A build needs cmake, ninja,
 # nvcc, cuDNN 9 and NCCL (pip's nvidia-cudnn-cu13 and nvidia-nccl-cu13 are enough). It also needs the headers and
@@ -17,7 +17,7 @@
 # not need oneDNN.
 #
 # Results are in OUT (results-gpu by default): summary.txt has one line per part, and results.tar.gz has all output and
-# logs. A part that fails does not stop the others. Exit code 0: no part failed. 1: a part failed or ran out of time. 2:
+# logs. A part that fails does not stop the others. Exit code 0: no part failed. 1: a part failed or was left over. 2:
 # there is no GPU (then only the parts that need none run), or the machine lacks a library.
 # shellcheck disable=SC2015
 set -uo pipefail
@@ -76,7 +76,7 @@ collect_cpu_losses() {
 tree_bytes() { git ls-files -z --cached --others --exclude-standard | tar -cz --null -T - 2>/dev/null | wc -c; }
 
 # Most of each program is the same library. xz finds it again in the 64 MiB before; gzip looks back 32 KiB.
-# The source tree travels with the pack, and both together may have 64 MB.
+# The source tree travels with the pack, and both together may have 63 MB.
 make_pack() {
   local bytes room
   build && collect && collect_cpu_losses && tar -cf - build-gpu "${scripts[@]}" | xz -9 >build-gpu.tmp &&
@@ -157,15 +157,16 @@ say_what_lacks() {
 # Prints the test that was running when the output FILE ended.
 say_test_in() {
   local last
-  last=$(grep -E '^\[ (RUN|      OK|  FAILED)' "$1" | tail -n 1)
+  last=$(grep -E '^\[ +(RUN|OK|FAILED|SKIPPED) ' "$1" | tail -n 1)
   [[ $last != '[ RUN'* ]] || echo "; in ${last#*] }"
 }
 
 # run_part NAME SECONDS NEEDS: runs a part as its own process group. Its output goes to a file and to the screen.
 # Nothing waits for a process that a part leaves behind.
 run_part() {
-  local name=$1 limit=$2 result reason begin=$SECONDS left=$((budget - SECONDS))
-  [ "$limit" -le "$left" ] || limit=$left
+  local name=$1 limit=$2 result reason begin=$SECONDS left=$((budget - SECONDS)) cut=
+  [ "$left" -ge 0 ] || left=0
+  [ "$limit" -le "$left" ] || { limit=$left && cut=yes; }
   printf '\n== %s, at most %s s\n' "$name" "$limit"
   reason=$(say_what_lacks "$3")
   if [ -n "$reason" ]; then
@@ -184,7 +185,9 @@ run_part() {
     case $? in
       0) result=ok ;;
       77) result=skipped reason=$(tail -n 1 "$files/$name.txt") ;;
-      124 | 137) result='timed out' reason="after $limit s; rows up to then are above$(say_test_in "$files/$name.txt")" failed=1 ;;
+      124 | 137)
+        result='timed out' reason="after $limit s; rows up to then are above$(say_test_in "$files/$name.txt")" failed=1
+        [ -z "$cut" ] || { result='cut off' && left_over+=" $name"; } ;;
       *) result=failed reason=$(tail -n 1 "$files/$name.txt") failed=1 ;;
     esac
     [ "$result" = ok ] || echo "$result: $reason"
@@ -226,7 +229,10 @@ done <<<"$chosen"
 [ ! -s "$files/beside.txt" ] || { printf '\n== beside\n' && cat "$files/beside.txt"; }
 printf '\n== summary\n'
 cat "$out/summary.txt"
-[ -z "$left_over" ] || echo "left over: tests/gpu/run.sh$left_over"
+if [ -n "$left_over" ]; then
+  echo "left over: tests/gpu/run.sh$left_over"
+  failed=1
+fi
 if [ -n "$no_gpu" ]; then
   echo "tests/gpu/run.sh: $no_gpu; expected an NVIDIA GPU, ran what needs none" >&2
   exit 2

@@ -57,8 +57,8 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
                    "continue a table on another machine, without its other files");
   add_value_option(
       app, "--iterations", "N", options.iterations,
-      "Training steps, instead of the paper's: of each run, or of the first group of runs if they differ; the others "
-      "keep their share");
+      "Training steps of each run, instead of the paper's. If groups of runs have different lengths, N is the first "
+      "group's, and the others keep their share");
   add_value_option(app, "--seeds", "N", options.seeds,
                    "Runs that differ only in their random numbers; rows that take hours keep one");
   add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");

@@ -14,7 +14,6 @@
 #include "tern/apps/reproduce/engine/result_page.h"
 #include "tern/apps/reproduce/engine/run_files.h"
 #include "tern/apps/reproduce/engine/text.h"
-#include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/launch.h"
 #include "tern/trainer/application.h"
@@ -67,8 +66,8 @@ Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand&
   if (!command_.kept.empty()) {
     std::error_code error;
     std::filesystem::create_directories(command_.kept, error);
-    check_input(!error, "--kept: ", command_.kept, ": no folder can be made there: ", error.message());
-    check_writable(std::filesystem::path(command_.kept) / "new");
+    check_input(!error || std::filesystem::is_directory(command_.kept), "--kept: ", command_.kept,
+                ": no folder can be made there: ", error.message());
   }
   for (size_t i = 0; i < runs_.size(); ++i) {
     folders_.emplace_back(folder_ / "runs" / runs_[i].name, runs_[i]);
@@ -122,7 +121,7 @@ void Reproduction::run() {
                     : fmt::format("{}: {}, {} done before; see {}", entry_.name, count_text(runs_.size()),
                                   results_.size(), page));
   if (elsewhere_ > 0)
-    say(fmt::format("{} measured time on another processor. They run again here, and replace the old results.",
+    say(fmt::format("of these, {} measured time on another or an unknown processor: repeated here, in place of the old",
                     count_text(elsewhere_)));
   write();
   for (size_t i = 0; i < runs_.size(); ++i) {
@@ -172,7 +171,7 @@ void Reproduction::train(size_t number) {
     told = interrupt_.interrupted();
     show(fmt::format("{}: step {} of {}", title(number), read_step(folder.log()).value_or(0), run.steps));
   }
-  const auto result = folder.result();
+  const auto result = *code == kDone ? folder.result() : std::nullopt;
   if (result) {
     results_[run.name] = *result;
     keep(number);

@@ -388,8 +388,7 @@ void visit_subnet_flags(Settings& s, Visit& visit) {
         s.ist_store);
   visit(flag("ist-eval", "NAME",
              "ist: the whole model's batch-norm statistics, from training batches or each test batch's own (a batch of "
-             "one "
-             "sample has none, and is left out)")
+             "one sample has none, and is left out)")
             .agrees(Agreement::ranks)
             .between_ranks(s)
             .needing(ist, "it belongs to --method ist"),

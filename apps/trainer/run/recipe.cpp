@@ -122,7 +122,8 @@ std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
   for (size_t i = 0; i < whole.size(); ++i) {
     std::erase_if(whole[i].parameters, [&](const auto& named) { return !trained.contains(named.parameter); });
     check_input(i == s.group.size() || s.freeze.empty() || !whole[i].parameters.empty(), "--group: '",
-                specs[i].group.pattern, "' has only parameters that --freeze freezes");
+                specs[i].group.pattern,
+                "' has only parameters that --freeze freezes; if it is of the recipe, give groups without it");
     const auto& [spec, lr, rule, until] = specs[i];
     if (rule == UpdateRule::muon) check_matrices(spec.pattern, whole[i]);
     const bool adam = rule == UpdateRule::adam || rule == UpdateRule::adamw;

@@ -243,7 +243,7 @@ std::vector<double> StepPipeline::numbers(const DeviceBatch& batch, const StepOu
 /// group, and then they finish the next step, too.
 bool StepPipeline::finishes_now(bool stop) const {
   const bool stops = parts_.communicator ? interrupted_ : stop;
-  if (stops || plan_.is_read) return true;
+  if (stops || plan_.finishes_all) return true;
   return ends_group(plan_.step) && (on_cpu_ || parts_.settings.accumulate > 1);
 }
 

@@ -44,7 +44,7 @@ struct StepPlan {
   int64_t step = 1;              ///< from 1
   int64_t epoch = 1;             ///< from 1
   double lr = 0;                 ///< the optimizer has it already
-  bool is_read = false;          ///< the caller reads the model before the next step
+  bool finishes_all = false;     ///< all issued steps are finished before the next one
   bool keeps_gradients = false;  ///< the caller reads the gradients, too
 };
 
@@ -54,9 +54,11 @@ struct StepPlan {
 class StepPipeline {
  public:
   explicit StepPipeline(StepParts parts);
+  StepPipeline(const StepPipeline&) = delete;
+  StepPipeline& operator=(const StepPipeline&) = delete;
 
-  /// Issues a step, and finishes the group before it or its own if it is time to. Throws what a step can throw; if the
-  /// loss of an earlier step is not finite, that is the error.
+  /// Issues a step. Then finishes the steps that are due: the group before, or all. Throws what a step can throw. If a
+  /// rank trains alone and the loss of an earlier step is not finite, that is the error.
   void train(const StepPlan& plan);
   /// Sets the training time of the newest step.
   void set_seconds(double seconds);

@@ -227,11 +227,12 @@ void Trainer::train_step() {
   ++steps_;
   const bool counts_values = settings_.histograms > 0 && steps_ % settings_.histograms == 0;
   try {
-    pipeline_->train({.step = steps_,
-                      .epoch = (steps_ - 1) / steps_per_epoch() + 1,
-                      .lr = lr,
-                      .is_read = counts_values || at_epoch_end() || evaluation_due() || ended() || checkpoint_due(),
-                      .keeps_gradients = counts_values});
+    pipeline_->train(
+        {.step = steps_,
+         .epoch = (steps_ - 1) / steps_per_epoch() + 1,
+         .lr = lr,
+         .finishes_all = counts_values || at_epoch_end() || evaluation_due() || ended() || checkpoint_due(),
+         .keeps_gradients = counts_values});
   } catch (...) {
     tell();
     throw;

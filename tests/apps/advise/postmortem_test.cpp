@@ -271,6 +271,7 @@ TEST_F(PostmortemOfLenet, ReadsTheNewestJobAndRefusesWhatIsNone) {
   EXPECT_EQ(partly.code, 0) << partly.err;
   EXPECT_TRUE(partly.out.starts_with("job 20261129T000000Z-ffff: 2 ranks, 1 flight record, none of rank 0\n"))
       << partly.out;
+  EXPECT_TRUE(holds(partly.out, "\nthe fault is unknown: records are damaged\n")) << partly.out;
   EXPECT_TRUE(holds(partly.out, "left out: " + newest + ": no flight record: ")) << partly.out;
   write_file(other, "");
   const Outcome damaged = postmortem({folder_.path()});
