@@ -37,6 +37,7 @@ echo 0.995 >"$scratch/accuracy"
 run 0 gpu_run --list
 limits=$(awk '$2 ~ /^[0-9]+$/ { print $2 }' <<<"$output")
 [ "$(wc -l <<<"$limits")" -gt 20 ] || fail "the parts have limits"
+[ "$(sort -n <<<"$limits" | tail -n 1)" -le 540 ] || fail "a part takes 9 minutes at most"
 says "Without PART: from versions to sanitizer. A run takes 540 seconds at most."
 run 2 gpu_run dance
 says "found 'dance', expected --pack, --list"
@@ -51,7 +52,7 @@ cp "$source"/tests/golden/make_*.py "$project/tests/golden/"
 mv "$project/build-gpu" "$scratch/programs"
 tool cmake true
 run 0 gpu_run --pack
-says " MB, expected "
+says " MB, expected 62 or less"
 packed=$(tar -tJf "$project/build-gpu/packed.tar.xz")
 for file in build-gpu/lenet-cpu.jsonl build-gpu/apps/train_alexnet build-gpu/tests/gpu/steps tests/gpu/{run,parts}.sh \
   tests/gpu/beside.py tests/golden/make_golden.py; do
