@@ -9,7 +9,7 @@
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/in_process.h"
 #include "tern/trainer/flags/words.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 
 namespace tern::advise {
 namespace {

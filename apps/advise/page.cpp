@@ -9,7 +9,7 @@
 #include "tern/apps/advise/convergence.h"
 #include "tern/apps/advise/measure.h"
 #include "tern/dist/comm/in_process.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 
 namespace tern::advise {
 namespace {

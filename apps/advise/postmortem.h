@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tern/trainer/job/flight.h"
+#include "tern/trainer/rank/flight.h"
 
 namespace tern::advise {
 

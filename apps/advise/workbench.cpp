@@ -14,7 +14,8 @@
 #include "tern/dist/methods/demo.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/kernels/elementwise.h"
-#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
 #include "tern/trainer/run/evaluation.h"
 #include "tern/trainer/run/recipe.h"
 

@@ -13,8 +13,8 @@
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
 #include "tern/networks/vgg.h"
+#include "tern/trainer/data/datasets.h"
 #include "tern/trainer/report/chart.h"
-#include "tern/trainer/run/datasets.h"
 
 namespace tern::reproduce {
 namespace {

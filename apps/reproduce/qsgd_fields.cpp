@@ -15,8 +15,9 @@
 #include "tern/kernels/layout.h"
 #include "tern/networks/resnet.h"
 #include "tern/optim/schedule.h"
-#include "tern/trainer/job/machine.h"
-#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
+#include "tern/trainer/rank/machine.h"
 #include "tern/trainer/run/recipe.h"
 
 namespace tern::reproduce {

@@ -6,7 +6,8 @@
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/kernels/layout.h"
-#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
 #include "tern/trainer/run/recipe.h"
 
 namespace tern::reproduce {

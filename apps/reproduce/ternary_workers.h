@@ -11,7 +11,7 @@
 #include "tern/optim/optimizer.h"
 #include "tern/optim/schedule.h"
 #include "tern/trainer/application.h"
-#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/data/datasets.h"
 #include "tern/trainer/run/evaluation.h"
 
 namespace tern::reproduce {

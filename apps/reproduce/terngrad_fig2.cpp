@@ -17,7 +17,7 @@
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/ternary_workers.h"
 #include "tern/core/error.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 #include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {

@@ -12,7 +12,7 @@
 #include "tern/apps/reproduce/ternary_workers.h"
 #include "tern/core/error.h"
 #include "tern/networks/cifarnet.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 #include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {

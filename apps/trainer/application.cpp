@@ -6,8 +6,8 @@
 #include "tern/core/program.h"
 #include "tern/trainer/flags/command_line.h"
 #include "tern/trainer/job/launch.h"
-#include "tern/trainer/job/machine.h"
 #include "tern/trainer/job/program.h"
+#include "tern/trainer/rank/machine.h"
 #include "tern/trainer/run/inference.h"
 
 namespace tern {

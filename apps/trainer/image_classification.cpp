@@ -11,7 +11,8 @@
 #include "tern/core/error.h"
 #include "tern/data/image.h"
 #include "tern/data/image_decoder.h"
-#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
 #include "tern/trainer/run/recipe.h"
 
 namespace tern {

@@ -4,7 +4,7 @@
 
 #include "tern/apps/advise/postmortem.h"
 #include "tern/core/error.h"
-#include "tern/trainer/job/flight.h"
+#include "tern/trainer/rank/flight.h"
 #include "tests/fuzz/input_file.h"
 
 // Reads any bytes as a flight record. It is read, or refused with an InputError. A record that is read is examined and

@@ -38,6 +38,17 @@ const std::map<std::string, Prefixes> kHouse = {
       "dist/exchange/", "dist/methods/"}},
     {"dist/cost", {"core/", "kernels/codec.h", "dist/"}},
     {"apps/trainer", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/"}},
+    {"apps/trainer/rank", {"core/", "kernels/=", "dist/", "trainer/=", "trainer/rank/"}},
+    {"apps/trainer/data", {"core/", "data/", "trainer/=", "trainer/rank/", "trainer/data/"}},
+    {"apps/trainer/flags",
+     {"core/", "kernels/=", "layers/", "optim/", "data/", "dist/", "trainer/=", "trainer/rank/", "trainer/data/",
+      "trainer/flags/"}},
+    {"apps/trainer/report",
+     {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/=", "trainer/rank/",
+      "trainer/data/", "trainer/flags/", "trainer/report/"}},
+    {"apps/trainer/run",
+     {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/=", "trainer/rank/",
+      "trainer/data/", "trainer/flags/", "trainer/report/", "trainer/run/"}},
     {"apps/networks",
      {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "networks/", "tern.h"}},
     {"apps/advise",
@@ -242,6 +253,7 @@ TEST(Layering, RefusesPlantedBadIncludes) {
   EXPECT_TRUE(refused("dist/work.h", "#include \"tern/core/error.h\""));
   EXPECT_TRUE(refused("data/loader.cpp", "#include \"tern/tern.h\""));
   EXPECT_TRUE(refused("apps/trainer/application.h", "#include \"tern/networks/lenet.h\""));
+  EXPECT_TRUE(refused("apps/trainer/report/progress.cpp", "#include \"tern/trainer/run/trainer.h\""));
   EXPECT_TRUE(refused("apps/networks/lenet.h", "#include \"tern/apps/reproduce/experiments.h\""));
   EXPECT_TRUE(refused("apps/train_lenet.cpp", "#include \"tern/apps/networks/lenet.h\""));
   EXPECT_TRUE(refused("core/shape.h", "#include \"shape.h\""));
@@ -264,6 +276,7 @@ TEST(Layering, AcceptsWhatTheHouseAllows) {
   EXPECT_TRUE(accepted("dist/codec/qsgd.cpp", "#include \"tern/dist/comm/bytes.h\""));
   EXPECT_TRUE(accepted("kernels/cpu/x86/onednn.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
   EXPECT_TRUE(accepted("apps/trainer/flags/command_line.cpp", "#include <CLI/CLI.hpp>"));
+  EXPECT_TRUE(accepted("apps/trainer/run/trainer.cpp", "#include \"tern/trainer/report/listener.h\""));
   EXPECT_TRUE(accepted("apps/train_lenet.cpp", "#include \"tern/networks/lenet.h\""));
   EXPECT_TRUE(accepted("apps/networks/lenet.h", "#include \"tern/networks/networks.h\""));
   EXPECT_TRUE(accepted("core/state_dict.cpp", "#include <sys/stat.h>"));

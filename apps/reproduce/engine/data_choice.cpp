@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tern/core/error.h"
-#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/data/datasets.h"
 
 namespace tern::reproduce {
 namespace {

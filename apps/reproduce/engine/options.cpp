@@ -8,7 +8,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/comm/in_process.h"
 #include "tern/trainer/flags/words.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 
 namespace tern::reproduce {
 namespace {

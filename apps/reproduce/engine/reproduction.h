@@ -7,8 +7,8 @@
 #include "tern/apps/reproduce/engine/experiment.h"
 #include "tern/apps/reproduce/engine/options.h"
 #include "tern/apps/reproduce/engine/run_folder.h"
-#include "tern/trainer/report/console.h"
-#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/rank/console.h"
+#include "tern/trainer/rank/interrupt.h"
 
 namespace tern::reproduce {
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "tern/apps/reproduce/engine/text.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 
 namespace tern::reproduce {
 namespace {

@@ -10,7 +10,7 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 #include "tern/trainer/task.h"
 
 namespace tern::reproduce {

@@ -8,8 +8,8 @@
 #include "tern/core/program.h"
 #include "tern/core/stopwatch.h"
 #include "tern/optim/checkpoint.h"
-#include "tern/trainer/job/machine.h"
 #include "tern/trainer/job/program.h"
+#include "tern/trainer/rank/machine.h"
 
 namespace tern::reproduce {
 namespace {

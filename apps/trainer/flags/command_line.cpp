@@ -17,11 +17,12 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/exchange/exchange.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
 #include "tern/trainer/flags/flag_table.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
-#include "tern/trainer/job/machine.h"
-#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/rank/machine.h"
 
 namespace tern::trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tern/dist/comm/in_process.h"
-#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/data/datasets.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {

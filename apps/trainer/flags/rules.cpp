@@ -15,8 +15,9 @@
 #include "tern/dist/comm/mpi.h"
 #include "tern/dist/comm/token.h"
 #include "tern/dist/exchange/exchange.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
 #include "tern/trainer/flags/words.h"
-#include "tern/trainer/run/datasets.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
 
 namespace tern::trainer {
 

@@ -7,7 +7,7 @@
 #include "tern/dist/comm/launch.h"
 #include "tern/dist/comm/transport.h"
 #include "tern/trainer/application.h"
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {

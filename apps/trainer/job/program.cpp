@@ -13,7 +13,7 @@
 #include "tern/core/escaped.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/trainer/application.h"
-#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/rank/interrupt.h"
 
 namespace tern::trainer {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
 
 namespace tern::trainer {
 

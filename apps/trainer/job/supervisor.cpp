@@ -15,8 +15,8 @@
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/application.h"
 #include "tern/trainer/flags/rules.h"
-#include "tern/trainer/job/flight.h"
-#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/rank/flight.h"
+#include "tern/trainer/rank/interrupt.h"
 
 namespace tern::trainer {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tern/trainer/job/child.h"
-#include "tern/trainer/job/pulse.h"
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
+#include "tern/trainer/rank/pulse.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {

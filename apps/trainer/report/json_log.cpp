@@ -15,7 +15,7 @@
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
 #include "tern/trainer/flags/flag_table.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 
 namespace tern::trainer {
 namespace {

@@ -11,9 +11,9 @@
 #include "tern/dist/comm/ledger.h"
 #include "tern/dist/methods/distributed_optimizer.h"
 #include "tern/kernels/operation_clock.h"
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
+#include "tern/trainer/rank/team.h"
 #include "tern/trainer/report/histogram.h"
-#include "tern/trainer/run/team.h"
 #include "tern/trainer/settings.h"
 #include "tern/trainer/task.h"
 

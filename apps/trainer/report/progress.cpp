@@ -10,7 +10,7 @@
 #include "tern/dist/comm/mpi.h"
 #include "tern/dist/comm/nccl.h"
 #include "tern/kernels/libraries.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 
 namespace tern::trainer {
 namespace {
@@ -48,21 +48,15 @@ std::string device_text(const std::string& name) {
   return fmt::format(", computing on {} ({})", to_string(device), device_backend(device).name());
 }
 
-}  // namespace
-
-std::string grouped(int64_t number) {
-  std::string digits = std::to_string(number);
-  const size_t first = number < 0 ? 1 : 0;
-  for (size_t place = digits.size(); place > first + 3;) digits.insert(place -= 3, 1, ',');
-  return digits;
-}
-
+/// "8 s", "3 min 20 s", "2 h 05 min"
 std::string duration_text(double seconds) {
   const auto whole = static_cast<int64_t>(std::llround(seconds));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
+
+}  // namespace
 
 void Progress::started(const RunStart& run) {
   run_ = run;

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
 #include "tern/trainer/report/listener.h"
 
 namespace tern::trainer {
@@ -39,10 +39,5 @@ class Progress final : public Listener {
   int64_t shown_step_ = 0;
   double shown_seconds_ = 0;
 };
-
-/// "8 s", "3 min 20 s", "2 h 05 min"
-std::string duration_text(double seconds);
-/// "1,256,080"
-std::string grouped(int64_t number);
 
 }  // namespace tern::trainer

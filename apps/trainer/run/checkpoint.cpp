@@ -23,7 +23,7 @@
 #include "tern/trainer/flags/flag_table.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 #include "tern/trainer/run/shards.h"
 
 namespace tern::trainer {

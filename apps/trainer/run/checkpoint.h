@@ -12,9 +12,9 @@
 #include "tern/optim/average.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/optim/optimizer.h"
-#include "tern/trainer/job/pulse.h"
+#include "tern/trainer/rank/pulse.h"
+#include "tern/trainer/rank/team.h"
 #include "tern/trainer/report/listener.h"
-#include "tern/trainer/run/team.h"
 
 namespace tern::trainer {
 

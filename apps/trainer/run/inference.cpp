@@ -1,11 +1,12 @@
 #include "tern/trainer/run/inference.h"
 
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
+#include "tern/trainer/rank/interrupt.h"
+#include "tern/trainer/rank/machine.h"
 #include "tern/trainer/report/listener.h"
 #include "tern/trainer/run/checkpoint.h"
-#include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/evaluation.h"
-#include "tern/trainer/run/interrupt.h"
 #include "tern/trainer/run/recipe.h"
 
 namespace tern::trainer {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "tern/trainer/application.h"
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {

@@ -25,11 +25,12 @@
 #include "tern/optim/muon.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/sgd.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
-#include "tern/trainer/report/progress.h"
+#include "tern/trainer/rank/console.h"
 #include "tern/trainer/run/checkpoint.h"
-#include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/shards.h"
 
 namespace tern::trainer {

@@ -13,7 +13,7 @@
 #include "tern/optim/optimizer.h"
 #include "tern/optim/schedule.h"
 #include "tern/trainer/application.h"
-#include "tern/trainer/run/team.h"
+#include "tern/trainer/rank/team.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {

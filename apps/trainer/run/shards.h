@@ -8,7 +8,7 @@
 #include "tern/core/state_dict.h"
 #include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/module.h"
-#include "tern/trainer/run/team.h"
+#include "tern/trainer/rank/team.h"
 
 // Files of a model that no rank holds whole: one safetensors file for each rank, and an index in the form of
 // HuggingFace's model.safetensors.index.json. Rank R's slice of the tensor "fc1.weight" is "fc1.weight.slice.R". The

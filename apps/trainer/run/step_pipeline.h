@@ -13,11 +13,11 @@
 #include "tern/kernels/operation_clock.h"
 #include "tern/optim/average.h"
 #include "tern/optim/optimizer.h"
+#include "tern/trainer/rank/interrupt.h"
+#include "tern/trainer/rank/team.h"
 #include "tern/trainer/report/listener.h"
 #include "tern/trainer/run/batch_feed.h"
-#include "tern/trainer/run/interrupt.h"
 #include "tern/trainer/run/step_graph.h"
-#include "tern/trainer/run/team.h"
 #include "tern/trainer/settings.h"
 #include "tern/trainer/task.h"
 

@@ -13,8 +13,9 @@
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
 #include "tern/networks/vgg.h"
+#include "tern/trainer/data/datasets.h"
+#include "tern/trainer/data/loaders.h"
 #include "tern/trainer/flags/command_line.h"
-#include "tern/trainer/run/datasets.h"
 #include "tests/support/message_of.h"
 
 namespace tern {

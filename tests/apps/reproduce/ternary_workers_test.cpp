@@ -14,7 +14,7 @@
 #include "tern/apps/reproduce/sample.h"
 #include "tern/core/random.h"
 #include "tern/networks/lenet.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 #include "tern/trainer/run/recipe.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/process.h"

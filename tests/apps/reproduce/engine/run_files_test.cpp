@@ -6,7 +6,7 @@
 
 #include "tern/apps/reproduce/engine/result_page.h"
 #include "tern/core/error.h"
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"

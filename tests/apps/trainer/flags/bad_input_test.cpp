@@ -4,7 +4,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/trainer/application.h"
-#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/rank/interrupt.h"
 #include "tests/apps/train_lenet.h"
 
 namespace tern {

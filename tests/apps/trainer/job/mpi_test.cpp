@@ -1,5 +1,5 @@
 #include "tern/dist/comm/mpi.h"
-#include "tern/trainer/job/flight.h"
+#include "tern/trainer/rank/flight.h"
 #include "tests/apps/train_lenet.h"
 #include "tests/apps/trainer/job/methods.h"
 #include "tests/support/mpirun.h"

@@ -1,4 +1,4 @@
-#include "tern/trainer/job/flight.h"
+#include "tern/trainer/rank/flight.h"
 
 #include <fmt/chrono.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include "tern/core/program.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/in_process.h"
-#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/rank/interrupt.h"
 
 namespace tern::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "tern/trainer/job/machine.h"
+#include "tern/trainer/rank/machine.h"
 
 #include <gtest/gtest.h>
 #include <sys/utsname.h>

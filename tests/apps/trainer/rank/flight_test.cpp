@@ -1,4 +1,4 @@
-#include "tern/trainer/job/flight.h"
+#include "tern/trainer/rank/flight.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

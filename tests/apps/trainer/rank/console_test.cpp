@@ -1,4 +1,4 @@
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -71,6 +71,9 @@ struct Console {
   void finish(const std::string& name, int code);
 };
 
+/// A number as people read it: "1,256,080".
+std::string grouped(int64_t number);
+
 /// Writes all of `text` to stdout and waits for its reader as long as necessary. A closed pipe is not an error. Throws
 /// InputError if writing fails for another reason.
 void print_plainly(const std::string& text);

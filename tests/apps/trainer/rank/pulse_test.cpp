@@ -1,4 +1,4 @@
-#include "tern/trainer/job/pulse.h"
+#include "tern/trainer/rank/pulse.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

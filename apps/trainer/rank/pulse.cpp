@@ -1,4 +1,4 @@
-#include "tern/trainer/job/pulse.h"
+#include "tern/trainer/rank/pulse.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/rank/interrupt.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

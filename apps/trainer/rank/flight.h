@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tern/dist/comm/communicator.h"
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {

@@ -1,4 +1,4 @@
-#include "tern/trainer/report/console.h"
+#include "tern/trainer/rank/console.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,8 +15,7 @@
 
 #include "tern/core/error.h"
 #include "tern/trainer/application.h"
-#include "tern/trainer/report/progress.h"
-#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/rank/interrupt.h"
 
 namespace tern::trainer {
 namespace {
@@ -146,6 +145,13 @@ void Console::finish(const std::string& name, int code) {
     err.print(fmt::format("{}: the last {} line{} of stdout {} not written: its reader took nothing", name,
                           grouped(lost), lost == 1 ? "" : "s", lost == 1 ? "was" : "were"));
   wait(err, lost == 0 && code != kInterrupted);
+}
+
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  const size_t first = number < 0 ? 1 : 0;
+  for (size_t place = digits.size(); place > first + 3;) digits.insert(place -= 3, 1, ',');
+  return digits;
 }
 
 void print_plainly(const std::string& text) {

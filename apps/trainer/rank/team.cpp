@@ -1,4 +1,4 @@
-#include "tern/trainer/run/team.h"
+#include "tern/trainer/rank/team.h"
 
 #include <numeric>
 
