@@ -61,16 +61,11 @@ Postmortem Postmortem::read(const fs::path& folder) {
     }
   }
   check_input(!files.empty(), fmt::format("{}", fmt::join(damaged, "; ")));
-  Postmortem postmortem(std::move(files));
-  postmortem.damaged_ = std::move(damaged);
-  // A rank whose record is damaged looks like a lost one.
-  const Verdict& verdict = postmortem.verdict_;
-  if (!postmortem.damaged_.empty() && (!verdict.rank || !postmortem.of(*verdict.rank)))
-    postmortem.verdict_ = {.sentence = "the fault is unknown: records are damaged"};
-  return postmortem;
+  return Postmortem(std::move(files), std::move(damaged));
 }
 
-Postmortem::Postmortem(std::vector<trainer::FlightFile> files) {
+Postmortem::Postmortem(std::vector<trainer::FlightFile> files, std::vector<std::string> damaged)
+    : damaged_(std::move(damaged)) {
   check_input(!files.empty(), "found no flight record");
   job_ = files.front().record.job.job;
   ranks_ = files.front().record.size;
@@ -161,8 +156,15 @@ std::optional<Postmortem::Clock::time_point> Postmortem::waits_since(int rank) c
   return wait ? std::optional(common(rank, wait->since)) : std::nullopt;
 }
 
-/// Follows who waits for whom, from every rank that waits. The rank at which most of these ways end is at fault.
+/// A rank whose record is damaged looks like a lost one, so only a rank with a record can be at fault then.
 Postmortem::Verdict Postmortem::find_verdict() const {
+  const Verdict verdict = follow_waits();
+  if (damaged_.empty() || (verdict.rank && of(*verdict.rank))) return verdict;
+  return {.sentence = "the fault is unknown: records are damaged"};
+}
+
+/// Follows who waits for whom, from every rank that waits. The rank at which most of these ways end is at fault.
+Postmortem::Verdict Postmortem::follow_waits() const {
   std::map<int, int> votes;
   Clock::duration longest = {};
   for (int rank = 0; rank < ranks_; ++rank) {

@@ -19,8 +19,8 @@ class Postmortem {
   /// on the page. Throws InputError if there is no job, or if all of its files are damaged.
   static Postmortem read(const std::filesystem::path& folder);
   /// `files` are of one job and different ranks. Records that are older than the others, because a rank wrote none when
-  /// the others did, do not count.
-  explicit Postmortem(std::vector<trainer::FlightFile> files);
+  /// the others did, do not count. `damaged`: for each file that was left out, which one, and why.
+  explicit Postmortem(std::vector<trainer::FlightFile> files, std::vector<std::string> damaged = {});
 
   const std::string& job() const { return job_; }
   int ranks() const { return ranks_; }
@@ -54,6 +54,7 @@ class Postmortem {
   void drop_older();
   void find_end();
   Verdict find_verdict() const;
+  Verdict follow_waits() const;
   Verdict verdict_on(int rank) const;
   std::optional<int> named() const;
   std::vector<int> without_record() const;
@@ -70,7 +71,7 @@ class Postmortem {
 
   std::string job_;
   int ranks_ = 0;
-  std::vector<std::string> damaged_;  ///< for each file that `read` left out: which, and why
+  std::vector<std::string> damaged_;
   std::map<int, trainer::FlightFile> files_, older_;
   std::map<int, std::string> names_;
   std::map<int, Clock::duration> offsets_;  ///< rank 0's clock minus that of the rank

@@ -118,6 +118,20 @@ TEST(Recipe, KeepsTheRuleOfAMatrixIfTheHeadIsFrozen) {
   EXPECT_FALSE(states.contains("first.fc3.weight"));
 }
 
+TEST(Recipe, RefusesAGroupOfFrozenParameters) {
+  TrainSettings settings;
+  settings.freeze = "fc3.*";
+  settings.group = {"fc3.bias:lr=0.5"};
+  networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
+  model.initialize(1);
+  model.freeze("fc3.*");
+  EXPECT_EQ(message_of<InputError>([&] { make_optimizer(settings, model); }),
+            "--group: 'fc3.bias' has only parameters that --freeze freezes; if it is of the recipe, give groups "
+            "without it");
+  settings.group = {"fc?.bias:lr=0.5"};
+  EXPECT_NO_THROW(make_optimizer(settings, model));
+}
+
 TEST(Recipe, EndsTheScheduleOfAGroup) {
   TrainSettings settings;
   settings.lr = 0.5;
