@@ -169,7 +169,7 @@ Variable upsample_nearest2d(const Variable& x, const Extent2& factor);
 
 using kernels::DropoutDraw;
 
-/// x / (1 - p) if the element is kept, else 0; 0 everywhere if p = 1 (Srivastava et al., 2014). Which elements are kept
+/// x / (1 - p) if the element is kept, else 0; 0 · x if p = 1 (Srivastava et al., 2014). Which elements are kept
 /// depends only on `draw` and on `samples`, i64 [N], the global index of the sample of each row. A number has one row.
 Variable dropout(const Variable& x, const Tensor& samples, const DropoutDraw& draw);
 

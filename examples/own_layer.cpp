@@ -3,13 +3,13 @@
 
 using namespace tern;
 
-/// y = gain · x, with one learned gain per channel of x [N, C, H, W].
+/// y = gain · x, with one learned gain per channel of x [N, C, H, W]. Parameters are f32, but x may be bf16.
 struct Gain final : Layer {
   struct Options {
     int64_t channels = 1;
   };
   explicit Gain(const Options& options) : gain(add_parameter("gain", {1, options.channels, 1, 1}, constant(1))) {}
-  Variable forward(const Variable& x) override { return x * gain.variable(); }
+  Variable forward(const Variable& x) override { return x * convert(gain.variable(), x.value().dtype()); }
   Parameter& gain;
 };
 

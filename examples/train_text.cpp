@@ -55,10 +55,11 @@ class Text final : public Dataset {
   int64_t step_;
 };
 
-/// Scores of all characters for each place of text, i64 [N, kLength]: [N, kLength, kCharacters].
+/// Scores of all characters for each place of text, i64 [N, kLength]: [N, kLength, kCharacters]. It computes in
+/// `precision`; the embedding gives f32.
 struct LanguageModel : Module {
-  Variable operator()(const Tensor& text) {
-    return run([&] { return out(features(embed(text))); });
+  Variable operator()(const Tensor& text, DType precision) {
+    return run([&] { return out(features(convert(embed(text), precision))); });
   }
   virtual Variable features(const Variable& x) = 0;  // of x [N, kLength, width]
 
@@ -104,7 +105,7 @@ struct AttentionModel final : LanguageModel {
     last = &add<LayerNorm>("last", {.shape = {width}});
   }
   Variable features(const Variable& x) override {
-    Variable y = x + places.variable();
+    Variable y = x + convert(places.variable(), x.value().dtype());
     for (Block* block : blocks) y = (*block)(y);
     return (*last)(y);
   }
@@ -119,7 +120,7 @@ struct Prediction final : TaskFor<LanguageModel> {
     return {{.name = "bits per character", .unit = "", .higher_is_better = false}};
   }
   Forward loss(LanguageModel& model, const DeviceBatch& batch) const override {
-    const Variable scores = model(batch["text"]);
+    const Variable scores = model(batch["text"], batch.precision());
     const int64_t count = batch.size() * kLength;
     const Variable loss = cross_entropy(reshape(scores, {count, kCharacters}), batch["next"].reshape({count}));
     return {loss, {loss}};

@@ -1,6 +1,7 @@
 #include "tern/layers/containers.h"
 
 #include "tern/autograd/functional.h"
+#include "tern/core/error.h"
 
 namespace tern {
 
@@ -18,6 +19,8 @@ Variable Branches::forward(const Variable& x) {
 
 Variable Residual::forward(const Variable& x) {
   const Variable y = body(x), other = shortcut(x);
+  check(y.shape() == other.shape(), "Residual: the body gives ", y.shape(), " and the shortcut ", other.shape(),
+        ", expected equal shapes");
   return relu_ ? add_relu(y, other) : y + other;
 }
 

@@ -4,9 +4,10 @@
 
 namespace tern {
 
-/// In training, sets elements to 0 with a probability and scales up the rest. In evaluation, returns x. The draws
-/// depend only on the seed, the step, the sample and the number of this layer, which `begin_step` gives, and on how
-/// many calls in training came before in the step. So a model may call one Dropout, or be called, several times a step.
+/// In training, sets elements of x [N, ...] to 0 with a probability and scales up the rest. In evaluation, returns x.
+/// Row n is sample n, so transpose sequences whose time comes first, such as Lstm's. The draws depend only on the seed,
+/// the step, the sample and the number of this layer, which `begin_step` gives, and on how many calls in training came
+/// before in the step. So a model may call one Dropout, or be called, several times a step.
 class Dropout final : public Layer {
  public:
   struct Options {

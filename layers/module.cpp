@@ -37,9 +37,16 @@ void Module::visit_modules(const std::string& path, const Visit& visit) {
   for (const auto& child : children_) child.module->visit_modules(under(path, child.name), visit);
 }
 
-Module& Module::add_module(std::string name, std::unique_ptr<Module> module) {
+void Module::check_name(const std::string& name) const {
   check(!name.empty() && name.find('.') == std::string::npos, "module: name '", name, "', expected one without dots");
-  for (const auto& child : children_) check(child.name != name, "module: '", name, "' is there twice");
+  const auto has_it = [&](const auto& owned) { return owned->name == name; };
+  check(std::ranges::none_of(parameters_, has_it) && std::ranges::none_of(buffers_, has_it) &&
+            !std::ranges::count(children_, name, &Child::name),
+        "module: '", name, "' is there twice");
+}
+
+Module& Module::add_module(std::string name, std::unique_ptr<Module> module) {
+  check_name(name);
   module->visit_modules(
       {}, [&](const std::string&, Module& below) { below.path_ = under(under(path_, name), below.path_); });
   children_.push_back({std::move(name), std::move(module)});
@@ -47,6 +54,8 @@ Module& Module::add_module(std::string name, std::unique_ptr<Module> module) {
 }
 
 Parameter& Module::add_parameter(std::string name, const Shape& shape, Initializer initializer) {
+  check_name(name);
+  check(initializer != nullptr, "module: parameter '", name, "' has no initializer");
   auto own = std::make_unique<OwnParameter>();
   own->name = std::move(name);
   own->first_shape = shape;
@@ -55,11 +64,13 @@ Parameter& Module::add_parameter(std::string name, const Shape& shape, Initializ
 }
 
 Tensor& Module::add_buffer(std::string name, const Shape& shape, double value) {
+  check_name(name);
   return buffers_.emplace_back(std::make_unique<OwnBuffer>(OwnBuffer{std::move(name), shape, value, false, {}}))
       ->tensor;
 }
 
 Tensor& Module::add_counter(std::string name) {
+  check_name(name);
   return buffers_.emplace_back(std::make_unique<OwnBuffer>(OwnBuffer{std::move(name), {}, 0, true, {}}))->tensor;
 }
 
@@ -85,9 +96,12 @@ void Module::initialize(uint64_t seed, DType dtype, Device device, const RangeOf
 }
 
 void Module::check_initialized() const {
-  for (const auto& own : parameters_)
-    check(own->parameter.value().defined(), path_.empty() ? "model" : path_, ": '", own->name,
+  const auto check_value = [&](const std::string& name, const Tensor& value) {
+    check(value.defined(), path_.empty() ? "model" : path_, ": '", name,
           "' has no value yet; call initialize(seed) on the model before its first forward");
+  };
+  for (const auto& own : parameters_) check_value(own->name, own->parameter.value());
+  for (const auto& own : buffers_) check_value(own->name, own->tensor);
 }
 
 void Module::set_training(bool training) {
@@ -138,11 +152,12 @@ std::vector<NamedModule> Module::modules() {
 
 StateDict Module::state() {
   StateDict state;
-  for (const auto& [name, parameter] : parameters()) {
-    check(parameter->value().defined(), "state: '", name, "' has no value yet; call initialize(seed) first");
-    state.add(name, parameter->value());
-  }
-  for (const auto& [name, buffer] : buffers()) state.add(name, *buffer);
+  const auto add = [&](const std::string& name, const Tensor& value) {
+    check(value.defined(), "state: '", name, "' has no value yet; call initialize(seed) first");
+    state.add(name, value);
+  };
+  for (const auto& [name, parameter] : parameters()) add(name, parameter->value());
+  for (const auto& [name, buffer] : buffers()) add(name, *buffer);
   return state;
 }
 

@@ -82,7 +82,8 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// `hook` sees every output of this module, after the outputs of its submodules. An empty hook ends that.
+  /// `hook` sees every output of this module that is one Variable, after the outputs of its submodules. An empty hook
+  /// ends that.
   void on_output(std::function<void(const Variable& y)> hook) { on_output_ = std::move(hook); }
 
   /// Draws the first value of every parameter, in `dtype` (f32 or f64), and sets every buffer. The random streams have
@@ -135,6 +136,7 @@ class Module {
   Submodule& add(std::string name, const typename Submodule::Options& options) {
     return static_cast<Submodule&>(add_module(std::move(name), std::make_unique<Submodule>(options)));
   }
+  // A name has no dots, and no other child, parameter or buffer of this module has it: otherwise an Error.
   Module& add_module(std::string name, std::unique_ptr<Module> module);
   Parameter& add_parameter(std::string name, const Shape& shape, Initializer initializer);
   /// A buffer of f32 (of f64 if the parameters are f64). All elements start at `value`.
@@ -174,6 +176,7 @@ class Module {
     std::unique_ptr<Module> module;
   };
 
+  void check_name(const std::string& name) const;
   void check_initialized() const;
   template <class Visit>
   void visit_modules(const std::string& path, const Visit& visit);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "tern/autograd/functional.h"
@@ -43,17 +45,22 @@ class BatchNorm : public Layer {
   Tensor* const num_batches_tracked;
 
  private:
+  friend class BatchStatistics;
+
   BatchNormOptions options_;
+  /// While set, the running statistics are the means over the batches that came since, of which there are so many.
+  std::optional<int64_t> averaged_ = {};
 };
 
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
 
 /// While one lives, a model in evaluation mode normalises by the statistics of each batch. The running statistics do
-/// not change. A batch of one example [1, C] is an error then. Not thread-safe.
+/// not change, or with `averages` are the means over the batches that came. A batch of one example [1, C] is an error
+/// then. Not thread-safe.
 class BatchStatistics {
  public:
-  explicit BatchStatistics(Module& model);
+  explicit BatchStatistics(Module& model, bool averages = false);
   ~BatchStatistics();
   BatchStatistics(const BatchStatistics&) = delete;
   BatchStatistics& operator=(const BatchStatistics&) = delete;

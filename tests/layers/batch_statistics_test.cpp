@@ -7,6 +7,7 @@
 
 #include "tern/layers/containers.h"
 #include "tern/layers/dropout.h"
+#include "tests/support/message_of.h"
 
 namespace tern {
 namespace {
@@ -37,6 +38,37 @@ TEST(BatchStatistics, AreTheMeansOverTheBatchesAfterACalibration) {
   EXPECT_TRUE(net.training());
   net(kFirst);  // the layer updates its running statistics again
   EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], 0.9f * 7 + 0.1f * 2);
+}
+
+// As torch.optim.swa_utils.update_bn: each layer has the mean over its own calls.
+TEST(BatchStatistics, AreTheMeansOverTheCallsOfALayer) {
+  for (const int calls_in_first : {0, 2}) {
+    Net net;
+    net.initialize(1);
+    int batch = 0;
+    calibrate_batch_statistics(net, [&] {
+      for (int call = 0; call < (batch == 0 ? calls_in_first : 1); ++call) net(kFirst);
+      if (batch == 1) net(kSecond);
+      return ++batch < 3;
+    });
+    // The calls: with 0 in the first batch, kFirst, kSecond, kFirst; with 2, one kFirst more and earlier ones.
+    const float first = static_cast<float>(calls_in_first) + 2, all = first + 1;
+    const StateDict state = net.state();
+    EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], (first * 2 + 12) / all);
+    EXPECT_FLOAT_EQ(state.at("layers.0.running_var").data<float>()[0], (first * 2 + 16.f / 3) / all);
+  }
+}
+
+TEST(BatchStatistics, NeedFirstValues) {
+  BatchNorm1d norm({.features = 2, .weight = false, .bias = false});
+  EXPECT_EQ(message_of<Error>([&] { BatchStatistics by_batch(norm); }),
+            "model: no running statistics yet; call initialize(seed) on the model first");
+  EXPECT_EQ(message_of<Error>([&] {
+              norm(Tensor::zeros({2, 2}));
+            }),
+            "model: 'running_mean' has no value yet; call initialize(seed) on the model before its first forward");
+  EXPECT_EQ(message_of<Error>([&] { norm.state(); }),
+            "state: 'running_mean' has no value yet; call initialize(seed) first");
 }
 
 TEST(BatchStatistics, StayAsTheyAreWithoutBatches) {

@@ -261,6 +261,54 @@ TEST(BatchNorm, CountsTrainingBatchesAndEvaluatesWithRunningStatistics) {
   EXPECT_EQ(norm.num_batches_tracked->item(), 1);
 }
 
+TEST(BatchNorm, CountsBatchesThatDoNotChangeItsStatistics) {
+  BatchNorm1d norm({.features = 1, .momentum = 0});
+  norm.initialize(1);
+  norm(Tensor::from<float>({2, 1}, {1, 3}));
+  EXPECT_EQ(norm.num_batches_tracked->item(), 1);
+  EXPECT_EQ(norm.running_mean->item(), 0);
+  EXPECT_EQ(message_of<Error>([] { BatchNorm1d({.features = 1, .momentum = 2}); }),
+            "BatchNorm: momentum 2, expected [0, 1]");
+}
+
+TEST(Residual, TakesEqualShapesOnly) {
+  for (const bool relu : {false, true}) {
+    Residual residual({.relu = relu});
+    residual.body.append<Linear>({.in = 4, .out = 1});
+    residual.initialize(1);
+    EXPECT_EQ(message_of<Error>([&] {
+                residual(Tensor::zeros({2, 4}));
+              }),
+              "Residual: the body gives [2, 1] and the shortcut [2, 4], expected equal shapes");
+  }
+}
+
+struct Named final : Module {
+  using Module::add;
+  using Module::add_buffer;
+  using Module::add_counter;
+  using Module::add_parameter;
+};
+
+TEST(Module, TakesEachNameOnceAndWithoutDots) {
+  Named module;
+  module.add_parameter("weight", {1}, constant(1));
+  module.add_buffer("mean", {1}, 0);
+  module.add<Relu>("relu");
+  for (const char* taken : {"weight", "mean", "relu"}) {
+    const std::string sentence = join({"module: '", taken, "' is there twice"});
+    EXPECT_EQ(message_of<Error>([&] { module.add_parameter(taken, {1}, constant(1)); }), sentence);
+    EXPECT_EQ(message_of<Error>([&] { module.add_buffer(taken, {1}, 0); }), sentence);
+    EXPECT_EQ(message_of<Error>([&] { module.add_counter(taken); }), sentence);
+    EXPECT_EQ(message_of<Error>([&] { module.add<Relu>(taken); }), sentence);
+  }
+  for (const char* wrong : {"", "a.b"})
+    EXPECT_EQ(message_of<Error>([&] { module.add_buffer(wrong, {1}, 0); }),
+              join({"module: name '", wrong, "', expected one without dots"}));
+  EXPECT_EQ(message_of<Error>([] { Linear({.weight_initializer = {}}); }),
+            "module: parameter 'weight' has no initializer");
+}
+
 /// Adds two dropouts with a ReLU between them.
 Sequential& fill(Sequential& layers) {
   return layers.append<Dropout>({.probability = 0.25}).append<Relu>().append<Dropout>({.probability = 0.25});
