@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <initializer_list>
 
@@ -37,7 +39,7 @@ class FileSource final : public ByteSource {
     std::error_code error;
     bytes_ = std::filesystem::file_size(path, error);
     check_input(!error, name(), ": cannot be read: ", error.message());
-    check_input(file_.is_open(), name(), ": cannot be opened");
+    check_input(file_.is_open(), name(), ": cannot be opened: ", std::strerror(errno));
   }
 
   uint64_t most_bytes() const override { return bytes_; }
@@ -184,6 +186,7 @@ std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
   const auto size = std::filesystem::file_size(path, error);
   check_input(!error, path.string(), ": cannot be read: ", error.message());
   std::ifstream stream(path, std::ios::binary);
+  check_input(stream.is_open(), path.string(), ": cannot be opened: ", std::strerror(errno));
   std::vector<uint8_t> file(size);
   stream.read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(size));
   check_input(stream.good(), path.string(), ": read ", std::max<std::streamsize>(stream.gcount(), 0), " of ", size,

@@ -88,8 +88,8 @@ MemoryDataset::MemoryDataset(const ImageSpec& spec, std::vector<uint8_t> pixels,
   check(static_cast<int64_t>(pixels_.size()) == size() * spec_.numel(), "dataset: ", pixels_.size(),
         " bytes of pixels for ", size(), " examples of ", spec_.numel());
   const auto wrong = std::ranges::find_if(labels_, [&](uint8_t label) { return label >= spec_.classes; });
-  check(wrong == labels_.end(), "dataset: example ", wrong - labels_.begin(),
-        " has a label out of range, expected 0 to ", spec_.classes - 1);
+  check(wrong == labels_.end(), "dataset: example ", wrong - labels_.begin(), " has the label ",
+        wrong == labels_.end() ? 0 : int{*wrong}, ", expected 0 to ", spec_.classes - 1);
 }
 
 int64_t MemoryDataset::read(int64_t index, std::span<uint8_t> pixels) const {
@@ -103,11 +103,14 @@ int64_t MemoryDataset::read(int64_t index, std::span<uint8_t> pixels) const {
 MemoryDataset draw_dataset(const ImageSpec& spec, int64_t size,
                            const std::function<int64_t(int64_t index, std::span<uint8_t> pixels)>& draw) {
   const auto count = static_cast<size_t>(size), numel = static_cast<size_t>(spec.numel());
+  const int64_t most = std::min<int64_t>(spec.classes, 256);  // a label has 8 bits
   std::vector<uint8_t> pixels(count * numel), labels(count);
   parallel_for(0, size, 100, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const std::span own(pixels.data() + static_cast<size_t>(i) * numel, numel);
-      labels[static_cast<size_t>(i)] = static_cast<uint8_t>(draw(i, own));
+      const int64_t label = draw(i, own);
+      check(0 <= label && label < most, "dataset: example ", i, " has the label ", label, ", expected 0 to ", most - 1);
+      labels[static_cast<size_t>(i)] = static_cast<uint8_t>(label);
     }
   });
   return {spec, std::move(pixels), std::move(labels)};

@@ -64,21 +64,24 @@ class LineOfNumbers {
   }
   void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
 
-  /// The next number, which `good` accepts and one of the characters of `after` follows, or the end of the line.
-  template <class Number, class Good>
-  Number number(const Good& good, std::string_view after, const MessagePart& expected) {
+  /// The next number, which `good` accepts and one of the characters of `after` follows, or the end of the line. The
+  /// text of `expected()` is for errors; making it for each number would take more time than reading.
+  template <class Number, class Good, class Expected>
+  Number number(const Good& good, std::string_view after, const Expected& expected) {
     Number value{};
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     const auto length = static_cast<size_t>(end - rest_.data());
     const bool ends = length == rest_.size() || after.find(rest_[length]) != std::string_view::npos;
-    if (error != std::errc() || !ends || !good(value)) refuse(expected);
+    if (error != std::errc() || !ends || !good(value)) refuse(expected());
     rest_.remove_prefix(length);
     return value;
   }
   /// The next whole number from 0 to count - 1.
   int64_t below(int64_t count, std::string_view after, const char* what) {
     return number<int64_t>([&](int64_t value) { return 0 <= value && value < count; }, after,
-                           join({what, " from 0 to ", count - 1}));
+                           [&] {
+                             return join({what, " from 0 to ", count - 1});
+                           });
   }
   [[noreturn]] void refuse(const MessagePart& expected) const {
     constexpr size_t kMost = 20;
@@ -109,7 +112,9 @@ ExtremeFile::ExtremeFile(ByteSource& source) : name_(source.name()) {
   const auto count = [&](const char* what) {
     header.skip_spaces();
     return header.number<int64_t>([](int64_t value) { return 1 <= value && value <= kMostExtremeCount; }, " ",
-                                  join({"the number of ", what, ", 1 to ", kMostExtremeCount}));
+                                  [&] {
+                                    return join({"the number of ", what, ", 1 to ", kMostExtremeCount});
+                                  });
   };
   const int64_t samples = count("samples");
   columns_ = count("features");
@@ -137,8 +142,9 @@ ExtremeFile::ExtremeFile(ByteSource& source) : name_(source.name()) {
       features_.push_back(static_cast<int32_t>(line.below(columns_, ":", "FEATURE:VALUE with a feature")));
       if (!line.take(':')) line.refuse("':' and a value after the feature");
       constexpr double kMost = std::numeric_limits<float>::max();
-      values_.push_back(static_cast<float>(line.number<double>([](double value) { return std::abs(value) <= kMost; },
-                                                               " ", "a finite value of 32 bits after ':'")));
+      values_.push_back(
+          static_cast<float>(line.number<double>([](double value) { return std::abs(value) <= kMost; }, " ",
+                                                 [] { return "a finite value of 32 bits after ':'"; })));
     }
     rows_.push_back({.element = features_.size(), .label = labels_.size()});
   }

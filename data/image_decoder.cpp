@@ -1,5 +1,38 @@
 #include "tern/data/image_decoder.h"
 
+#include <cstdint>
+#include <cstdlib>
+
+namespace {
+
+/// What stb_image may allocate at once for the image that this thread decodes, in bytes. Without a limit, a file of 1
+/// MB that declares one pixel could take 1 GB. Afterwards: why an allocation failed.
+struct Allowance {
+  size_t most = SIZE_MAX;
+  bool exceeded = false, system_refused = false;
+
+  template <class Allocate>
+  void* take(size_t bytes, const Allocate& allocate) {
+    exceeded |= bytes > most;
+    void* const memory = bytes > most ? nullptr : allocate();
+    system_refused |= bytes <= most && !memory;
+    return memory;
+  }
+};
+thread_local Allowance allowance;
+
+void* allocate(size_t bytes) {
+  return allowance.take(bytes, [&] { return std::malloc(bytes); });
+}
+void* reallocate(void* memory, size_t bytes) {
+  return allowance.take(bytes, [&] { return std::realloc(memory, bytes); });
+}
+
+}  // namespace
+
+#define STBI_MALLOC(bytes) allocate(bytes)
+#define STBI_REALLOC(memory, bytes) reallocate(memory, bytes)
+#define STBI_FREE(memory) std::free(memory)
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
@@ -17,10 +50,12 @@
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <climits>
-#include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "tern/core/error.h"
 #include "tern/data/byte_source.h"
@@ -72,7 +107,8 @@ void check_jpeg(std::string_view file, const std::string& name, const JpegHeader
 }
 
 /// Checks that the chunk lengths of a PNG are within the file; stb_image allocates memory for them without this check.
-/// Checks the size from IHDR too, because stb_image refuses a large size with its own message.
+/// Checks the size from IHDR too, because stb_image refuses a large size with its own message. Checks the chunks'
+/// checksums, which stb_image does not.
 void check_png(std::string_view file, const std::string& name, int64_t pixels_per_byte) {
   const auto number = [&](size_t at) {
     uint32_t value = 0;
@@ -85,6 +121,10 @@ void check_png(std::string_view file, const std::string& name, int64_t pixels_pe
                 " bytes, the file has ", file.size() - at - 12);
     if (file.substr(at + 4, 4) == "IHDR" && length >= 8)
       check_extent(file, name, pixels_per_byte, number(at + 8), number(at + 12));
+    const auto* const chunk = reinterpret_cast<const Bytef*>(file.data() + at + 4);  // its type, then its data
+    const auto sum = static_cast<uint32_t>(crc32_z(0, chunk, 4 + length));
+    check_input(sum == number(at + 8 + length), name, ": damaged PNG: the chunk at offset ", at, " has the checksum ",
+                sum, ", expected ", number(at + 8 + length));
     if (file.substr(at + 4, 4) == "IEND") return;
     at += 12 + length;
   }
@@ -188,7 +228,14 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
   if (format->begin.starts_with('P')) check_pnm(text, name, columns, rows);
   // Always ask for one channel more (alpha), even if it is unused: stb_image vectorizes colour only for four channels.
   const int pixel_bytes = channels + 1;
+  constexpr size_t kMargin = 64, kMostPixelBytes = 32;  // blocks at the borders; 4 channels of 16 bits, doubled to grow
+  allowance = {.most = kMostPixelBytes * (columns + kMargin) * (rows + kMargin) + 2 * file.size() + (size_t{1} << 20)};
   image.pixels_ = {stbi_load_from_memory(file.data(), size, &width, &height, &found, pixel_bytes), &stbi_image_free};
+  const Allowance used = std::exchange(allowance, {});
+  if (!image.pixels_ && used.system_refused)
+    throw ResourceError(join({name, ": the system gave no memory to decode ", width, "x", lines, " pixels"}));
+  check_input(image.pixels_ || !used.exceeded, name, ": its data give more than the ", columns, "x", rows,
+              " pixels that it declares");
   check_decoded(image.pixels_ != nullptr, image.pixels_ ? "" : stbi_failure_reason());
   image.view_ = {.values = image.pixels_.get(),
                  .width = width,

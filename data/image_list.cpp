@@ -83,7 +83,13 @@ Places find_places(const fs::path& place) {
                      : fs::is_directory(named(split)) && !folders_in(named(split)).empty();
     };
     if (!is_there("train")) continue;
-    return {named("train"), is_there("val") ? named("val") : is_there("test") ? named("test") : named("train")};
+    for (const char* split : {"val", "test"})
+      if (is_there(split)) return {named("train"), named(split)};
+    for (const char* split : {"val", "test"})  // such a folder would silently not be the test set
+      check_input(!is_folder(place / split), "images: ", (place / split).string(), " is a folder ",
+                  *ending ? "beside train.txt, expected " : "without folders of classes, expected ",
+                  *ending ? join({"the list ", split, ".txt"}) : "one for each class, as in train");
+    return {named("train"), named("train")};
   }
   return {place, place};
 }

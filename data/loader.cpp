@@ -203,7 +203,6 @@ DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const Loa
   batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;
   check_input(!options.drop_last || batches_ > 0, "loader: a batch of ", options.batch_size,
               " samples is larger than the data, which has ", share, " for each rank");
-  start({});
 }
 
 DataLoader::~DataLoader() { stop(); }
@@ -211,7 +210,9 @@ DataLoader::~DataLoader() { stop(); }
 void DataLoader::start(const DataPosition& position) {
   check(position.epoch >= 0 && 0 <= position.batch && position.batch <= batches_, "loader: no batch ", position.batch,
         " in epoch ", position.epoch, ", an epoch has ", batches_);
+  if (!threads_.empty() && position == this->position()) return;
   stop();
+  started_ = true;
   epoch_ = position.epoch;
   order_ = sampler_.order(epoch_);
   given_ = claimed_ = position.batch;
@@ -232,7 +233,8 @@ void DataLoader::start(const DataPosition& position) {
 }
 
 std::optional<LoadedBatch> DataLoader::next() {
-  if (given_ == batches_) return {};
+  if (started_ && given_ == batches_) return {};
+  if (!started_) start({});
   check(options_.threads == 0 || !threads_.empty(), "loader: next after a start that failed, expected another start");
   const Stopwatch stopwatch(wait_seconds_);
   if (options_.threads == 0) {

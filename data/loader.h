@@ -77,9 +77,9 @@ struct DataPosition {
 
 class Collator;
 
-/// Makes batches from a data set; its own threads prepare them ahead. A batch depends only on the data, sampler,
-/// options and position, not on the number of threads. Only one thread may call a loader. The data set is shared and
-/// must outlive the loader.
+/// Makes batches from a data set; its own threads prepare them ahead, from the first `start` or `next` on. A batch
+/// depends only on the data, sampler, options and position, not on the number of threads. Only one thread may call a
+/// loader. The data set is shared and must outlive the loader.
 class DataLoader {
  public:
   /// Throws InputError if `drop_last` is set and a batch is larger than a rank's share. Throws Error if the sampler
@@ -122,6 +122,7 @@ class DataLoader {
   LoaderOptions options_;
   int64_t batches_ = 0;
 
+  bool started_ = false;
   int64_t epoch_ = 0;
   std::vector<int64_t> order_;
   double wait_seconds_ = 0;

@@ -177,7 +177,7 @@ Postmortem::Verdict Postmortem::follow_waits() const {
   }
   if (votes.empty()) {
     if (const auto rank = last_behind()) return verdict_on(*rank);
-    return {.sentence = "no rank waits for another"};
+    if (failed()) return {.sentence = "no rank waits for another"};
   }
   if (!failed() && longest < kStall)
     return {.sentence = fmt::format("no rank has waited for {}, so the job goes on", detail::seconds(kStall))};

@@ -15,6 +15,16 @@ namespace {
 
 constexpr ImageSpec kSpec = {.channels = 3, .height = 1, .width = 1, .classes = 2};
 
+TEST(DrawDataset, RefusesALabelThatIsNoClassOrHasMoreThan8Bits) {
+  const auto drawn = [](int64_t classes, int64_t label) {
+    const ImageSpec spec = {.channels = 1, .height = 1, .width = 1, .classes = classes};
+    return message_of<Error>([&] { draw_dataset(spec, 2, [&](int64_t, std::span<uint8_t>) { return label; }); });
+  };
+  EXPECT_EQ(drawn(1000, 255), "");
+  EXPECT_TRUE(drawn(1000, 300).ends_with(" has the label 300, expected 0 to 255")) << drawn(1000, 300);
+  EXPECT_TRUE(drawn(3, -1).ends_with(" has the label -1, expected 0 to 2")) << drawn(3, -1);
+}
+
 TEST(MemoryDataset, ReadsWhatItWasGiven) {
   const MemoryDataset data(kSpec, {1, 2, 3, 4, 5, 6}, {0, 1});
   std::vector<uint8_t> pixels(3);

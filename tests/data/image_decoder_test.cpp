@@ -154,6 +154,28 @@ TEST(ImageDecoder, ReadsOrRefusesFlippedBits) {
     }
 }
 
+// stb_image does not compare checksums, and so would give other pixels.
+TEST(ImageDecoder, RefusesAPngWithAWrongChecksum) {
+  const std::string whole = png_bytes(test_picture(24, 24));
+  const size_t data = whole.find("IDAT");
+  for (size_t at = data + 4; at < whole.size() - 16; ++at) {
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1 << at % 8);
+    EXPECT_TRUE(message(flipped).starts_with(join({"x: damaged PNG: the chunk at offset ", data - 4,
+                                                   " has the "
+                                                   "checksum "})))
+        << at << message(flipped);
+  }
+}
+
+TEST(ImageDecoder, TakesNoMoreMemoryThanThePixelsThatAreDeclared) {
+  std::string png = png_bytes(4000, 4000, 1, std::vector<uint8_t>(16'000'000));
+  const std::string small = png_bytes(1, 1, 1, {0});
+  std::copy_n(small.begin() + 8, 25, png.begin() + 8);  // its IHDR: one pixel
+  EXPECT_EQ(message(png), "x: its data give more than the 1x1 pixels that it declares");
+  EXPECT_EQ(decode(small, 1).values, std::vector<uint8_t>{0});
+}
+
 TEST(ImageDecoder, RefusesTablesThatItsLibraryWouldWritePast) {
   const std::string jpeg = jpeg_bytes(test_picture(16, 16));
   const size_t table = jpeg.find("\xff\xc4");

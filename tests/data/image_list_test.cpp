@@ -105,6 +105,20 @@ TEST_F(ImageLists, SaysWhatIsWrongWithAFolder) {
             "images: " + root + "/val holds a class 'cow', expected a class of the training pictures");
 }
 
+// Otherwise a part of the training pictures would be the test set, without a word.
+TEST_F(ImageLists, RefusesATestFolderOfAnotherForm) {
+  const std::string root = place();
+  for (const char* name : {"train/cat/a.jpg", "train/dog/a.jpg", "train/cat/b.jpg", "val/0001.jpg"}) add(name);
+  EXPECT_EQ(message(Split::test), "images: " + root +
+                                      "/val is a folder without folders of classes, expected one for each class, as in "
+                                      "train");
+  EXPECT_EQ(message(Split::train), message(Split::test));
+  add("train.txt", "train/cat/a.jpg 0\ntrain/dog/a.jpg 1\n");
+  EXPECT_EQ(message(Split::test), "images: " + root + "/val is a folder beside train.txt, expected the list val.txt");
+  add("test.txt", "val/0001.jpg 1\n");
+  EXPECT_EQ(message(Split::test), "");
+}
+
 TEST_F(ImageLists, SaysWhatIsWrongWithALine) {
   add("a.jpg");
   const std::string list = place("train.txt");

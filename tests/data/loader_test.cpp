@@ -235,6 +235,20 @@ TEST(DataLoader, PreparesNoMoreThanItsQueueHolds) {
   EXPECT_LE(data.reads, (1 + 4) * 8);
 }
 
+TEST(DataLoader, ReadsNothingBeforeItStarts) {
+  const Counting data;
+  DataLoader loader(data, kShuffled, options(2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(data.reads, 0);
+  loader.start({.epoch = 1});
+  loader.next();
+  for (int i = 0; i < 200 && data.reads < (1 + 4) * 8; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const int64_t reads = data.reads;
+  loader.start(loader.position());  // where it is
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(data.reads, reads);
+}
+
 TEST(DataLoader, TakesNoMemoryFromTheSystemOnceItRuns) {
   const Counting data;
   for (const int threads : {0, 2}) {

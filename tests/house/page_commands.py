@@ -32,7 +32,7 @@ RULES = [  # what happens, the commands
     (LEFT_OUT, r"train_lenet .*--rank (R|\d)\b"),  # needs other machines
     (LEFT_OUT, r"^advise postmortem"),  # needs a job that failed
     (LEFT_OUT, r"^mpirun "),  # tests/apps/trainer/job/mpi_test.cpp starts such jobs
-    (LEFT_OUT, r"two_ranks|TERN_WORLD_SIZE|^(own_codec|train_regression)"),  # examples/ runs these
+    (LEFT_OUT, r"two_ranks|TERN_WORLD_SIZE|^build-examples/"),  # examples/ runs these
     (LEFT_OUT, r"^(git|cmake|\./dev (test|data)|tests/gpu/run\.sh)\b"),  # builds, downloads, or needs a GPU
     (LEFT_OUT, r"^ulimit"),  # each command has a shell of its own
 ]

@@ -414,7 +414,9 @@ class CommandLine {
     visit_flags(settings_, [&](const Flag& flag, auto&) {
       if (!flag.offered || !is_given(flag.name)) return;
       const std::string reason = reason_without_effect(flag, settings_);
-      check_input(reason.empty(), "--", flag.name, " would change nothing: ", reason);
+      const auto used = given_.find(app_.get_option(join({"--", flag.name})));
+      check_input(reason.empty(), used == given_.end() ? join({"--", flag.name}) : used->second,
+                  " would change nothing: ", reason);
     });
   }
 

@@ -92,7 +92,7 @@ class Panel {
   std::string draw() {
     text_ = fmt::format("<clipPath id=\"panel{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n",
                         index_, left_ - kMarker, top_ - kMarker, kPanelWidth + 2 * kMarker, kPanelHeight + 2 * kMarker);
-    label(left_, legend_top_ - 34, chart_.title, "class=\"title\"");
+    label(left_, legend_top_ - 34, with_scale(chart_.title, chart_.y_scale), "class=\"title\"");
     if (!extent(chart_.series)) {
       label(left_ + kPanelWidth / 2, top_ + kPanelHeight / 2, "no results yet", "text-anchor=\"middle\"");
       return text_;
@@ -118,6 +118,10 @@ class Panel {
   double pixel_x(double x) const { return left_ + x_.position(x) * kPanelWidth; }
   double pixel_y(double y) const { return top_ + (1 - y_.position(y)) * kPanelHeight; }
 
+  static std::string with_scale(const std::string& name, Scale scale) {
+    return scale == Scale::logarithmic ? name + " (log scale)" : name;
+  }
+
   void label(double x, double y, const std::string& text, const char* attributes) {
     text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes, escape_markup(text));
   }
@@ -139,7 +143,7 @@ class Panel {
       label(pixel_x(tick), bottom + 20, text, "text-anchor=\"middle\"");
     }
     line(left_, bottom, right, bottom, "axis");
-    label(right, bottom + 42, chart_.x_label, "text-anchor=\"end\"");
+    label(right, bottom + 42, with_scale(chart_.x_label, chart_.x_scale), "text-anchor=\"end\"");
   }
 
   std::vector<std::pair<double, std::string>> x_ticks() const {
@@ -250,7 +254,7 @@ std::vector<double> Axis::linear_ticks(int count) const {
 
 std::vector<double> Axis::logarithmic_ticks(int count) const {
   std::vector<double> found;
-  const std::vector<std::vector<double>> candidates = {{1, 2, 5}, {1, 3}, {1}};
+  const std::vector<std::vector<double>> candidates = {{1, 1.5, 2, 3, 4, 5, 6, 8}, {1, 2, 5}, {1, 3}, {1}};
   for (const auto& factors : candidates) {
     found.clear();
     for (double power = std::pow(10.0, std::floor(std::log10(low_))); power <= high_; power *= 10)
@@ -258,7 +262,7 @@ std::vector<double> Axis::logarithmic_ticks(int count) const {
         if (factor * power >= low_ * 0.999 && factor * power <= high_ * 1.001) found.push_back(factor * power);
     if (static_cast<int>(found.size()) <= count + 2) break;
   }
-  return found.size() >= 2 ? found : linear_ticks(count);
+  return found.size() >= 3 ? found : linear_ticks(count);
 }
 
 std::string tick_label(double value) {

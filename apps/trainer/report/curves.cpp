@@ -60,20 +60,16 @@ Chart make_chart(const std::string& title, const Points& training, const Points&
                      {.label = "test", .color = kOrange, .points = test, .markers = true}}};
 }
 
-/// The range of all lines except the faint one.
-std::optional<std::pair<double, double>> clear_extent(const Chart& chart) {
-  return extent(std::span(chart.series).subspan(1));
-}
-
+/// That of all lines except the faint one, whose lowest losses may lie far below them.
 std::pair<double, double> loss_range(const Chart& chart) {
   constexpr double kLeast = 1e-6;
-  const auto found = clear_extent(chart);
+  const auto found = extent(std::span(chart.series).subspan(1));
   if (!found || found->second <= kLeast) return {1e-3, 10};
   return {std::max(found->first, kLeast) / 1.6, found->second * 1.3};
 }
 
 std::pair<double, double> score_range(const Chart& chart, bool is_share) {
-  const auto [low, high] = clear_extent(chart).value_or(std::pair{0.0, is_share ? 100.0 : 1.0});
+  const auto [low, high] = extent(chart.series).value_or(std::pair{0.0, is_share ? 100.0 : 1.0});
   if (!is_share) return {low - 0.05 * (high - low), high + 0.05 * (high - low) + (high == low ? 1e-3 : 0)};
   const double margin = std::max(0.5, (high - low) * 0.05);
   return {std::max(0.0, low - margin), std::min(100.0, high + margin)};

@@ -138,7 +138,7 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"--lr-factor", "0.5"}, "--lr-factor would change nothing: it belongs to --lr-schedule step"},
       {{"--lr-steps", "5"}, "--lr-steps would change nothing: it belongs to --lr-schedule step"},
       {{"--precision", "tf32"}, "--precision tf32: found --device cpu, expected cuda"},
-      {{"--no-cuda-graph"}, "--cuda-graph would change nothing: it needs --device cuda"},
+      {{"--no-cuda-graph"}, "--no-cuda-graph would change nothing: it needs --device cuda"},
       {{"--eval-only", "--init", "@m", "--profile"}, "--profile would change nothing: --eval-only does not use it"},
       {{"--deterministic"}, "--deterministic would change nothing: on the CPU losses are the same from run to run"},
       {{"--optimizer", "adam", "--momentum", "0.5"}, "--momentum would change nothing: --optimizer adam has none"},
