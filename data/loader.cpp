@@ -86,9 +86,13 @@ class ImageCollator final : public Collator {
         transform_(options.transform),
         seed_(options.seed),
         form_(options.images),
+        labels_(options.images == ImageForm::none ? options.labels : nullptr),
         device_(options.device),
         input_(dataset.spec()),
-        output_(transform_.output(input_)) {}
+        output_(transform_.output(input_)) {
+    check(!labels_ || std::ssize(*labels_) == dataset.size(), "loader: ", labels_ ? labels_->size() : 0,
+          " labels, the data set has ", dataset.size(), " examples");
+  }
 
   LoadedBatch allocate(int64_t n) const override {
     NamedTensors tensors = {{"label", Tensor::empty({n}, {.dtype = DType::i64})}};
@@ -108,12 +112,13 @@ class ImageCollator final : public Collator {
     const bool transforms = form_ == ImageForm::transformed;
     const auto images = transforms ? batch["image"].span<float>() : std::span<float>();
     const auto image_size = static_cast<size_t>(output_.numel()), pixel_size = static_cast<size_t>(input_.numel());
-    std::vector<uint8_t> own(batch.pixels ? 0 : pixel_size);
+    std::vector<uint8_t> own(batch.pixels || labels_ ? 0 : pixel_size);
     for (size_t i = 0; i < indices.size(); ++i) {
-      const std::span pixels(batch.pixels ? static_cast<uint8_t*>(batch.pixels.get()) + i * pixel_size : own.data(),
-                             pixel_size);
+      const std::span pixels = batch.pixels
+                                   ? std::span(static_cast<uint8_t*>(batch.pixels.get()) + i * pixel_size, pixel_size)
+                                   : std::span(own);
       labels[i] = read_sample(name_, indices[i], [&] {
-        const int64_t label = dataset_.read(indices[i], pixels);
+        const int64_t label = labels_ ? (*labels_)[static_cast<size_t>(indices[i])] : dataset_.read(indices[i], pixels);
         check_input(0 <= label && label < input_.classes, "label ", label, ", expected 0 to ", input_.classes - 1);
         return label;
       });
@@ -129,6 +134,7 @@ class ImageCollator final : public Collator {
   Transform transform_;
   uint64_t seed_;
   ImageForm form_;
+  std::shared_ptr<const std::vector<int64_t>> labels_;
   Device device_;
   ImageSpec input_, output_;
 };

@@ -57,7 +57,10 @@ struct LoaderOptions {
   std::string name = {};                      ///< of the data set, for messages; empty: Dataset::name()
   Transform transform = {};                   ///< for an ImageDataset only
   ImageForm images = ImageForm::transformed;  ///< for an ImageDataset only
-  Device device = {};                         ///< that the pixels are copied to
+  /// For ImageForm::none: the label of each example, so that the loader reads none. If null, it reads them for the
+  /// label.
+  std::shared_ptr<const std::vector<int64_t>> labels = {};
+  Device device = {};  ///< that the pixels are copied to
 };
 
 /// What a loader returns: a batch on the CPU and, of an ImageDataset, the random choices for each image. A device that

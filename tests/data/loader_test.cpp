@@ -109,6 +109,32 @@ TEST(DataLoader, GivesLabelsAndChoicesWithoutImages) {
   }
 }
 
+TEST(DataLoader, ReadsNoExampleIfItHasTheLabels) {
+  const Counting data;
+  LoaderOptions settings = options(0);
+  const auto expected = [&] {
+    DataLoader loader(data, kShuffled, settings);
+    return rest_of_epoch(loader);
+  }();
+  settings.images = ImageForm::none;
+  std::vector<int64_t> labels(103);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int64_t>(i) % 10;
+  settings.labels = std::make_shared<const std::vector<int64_t>>(labels);
+  const int64_t reads = data.reads;
+  DataLoader loader(data, kShuffled, settings);
+  const auto found = rest_of_epoch(loader);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i]["label"].to_vector<int64_t>(), expected[i]["label"].to_vector<int64_t>());
+    EXPECT_EQ(found[i].augmentations, expected[i].augmentations);
+  }
+  EXPECT_EQ(data.reads, reads);
+  labels.pop_back();
+  settings.labels = std::make_shared<const std::vector<int64_t>>(labels);
+  EXPECT_EQ(message_of<Error>([&] { DataLoader(data, kShuffled, settings); }),
+            "loader: 102 labels, the data set has 103 examples");
+}
+
 TEST(DataLoader, GivesPixelsAndTheChoicesForThem) {
   const Counting data;
   for (const int threads : {0, 2}) {

@@ -39,7 +39,7 @@ int64_t samples_per_rank(const TrainSettings& s, int ranks) {
 }
 
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team,
-                                                 ImageForm images) {
+                                                 ImageForm images, std::shared_ptr<const std::vector<int64_t>> labels) {
   const int64_t samples = samples_per_rank(s, team.size());
   const int64_t share = data.size() / team.size();
   check_input(samples <= share, s.local_batch_size ? "--local-batch-size" : "--batch-size", ": found ",
@@ -57,6 +57,7 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
                                                     .name = s.data + ", training",
                                                     .transform = transform_for(s, data),
                                                     .images = images,
+                                                    .labels = std::move(labels),
                                                     .device = parse_device(s.device)});
 }
 

@@ -26,7 +26,8 @@ int64_t samples_per_rank(const TrainSettings& settings, int ranks);
 /// A loader of this rank's training batches; `data` must outlive it. Throws InputError if a batch is larger than its
 /// share.
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& settings, const Dataset& data, const Team& team,
-                                                 ImageForm images = ImageForm::transformed);
+                                                 ImageForm images = ImageForm::transformed,
+                                                 std::shared_ptr<const std::vector<int64_t>> labels = {});
 
 /// A loader of training batches for batch-norm statistics: the same on every rank, each as large as a rank's batch, and
 /// transformed as in evaluation.

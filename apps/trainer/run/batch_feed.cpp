@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tern/core/parallel.h"
 #include "tern/kernels/libraries.h"
 #include "tern/layers/conv2d.h"
 
@@ -46,9 +47,13 @@ DeviceImages::DeviceImages(const ImageDataset& data, const Transform& transform,
   const auto size = static_cast<size_t>(input_.numel());
   const Tensor pixels =
       Tensor::empty(pixels_shape(data.size()), {.dtype = DType::u8, .format = MemoryFormat::channels_last});
-  for (int64_t i = 0; i < data.size(); ++i)
-    data.read(i, pixels.span<uint8_t>().subspan(static_cast<size_t>(i) * size, size));
+  std::vector<int64_t> labels(static_cast<size_t>(data.size()));
+  parallel_for(0, data.size(), 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i)
+      labels[i] = data.read(static_cast<int64_t>(i), pixels.span<uint8_t>().subspan(i * size, size));
+  });
   resident_ = pixels.to(device);
+  labels_ = std::make_shared<const std::vector<int64_t>>(std::move(labels));
 }
 
 Tensor DeviceImages::draws(const std::vector<Augmentation>& augmentations) {

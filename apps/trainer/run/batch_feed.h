@@ -38,6 +38,8 @@ class DeviceImages {
 
   /// What the loader's batches must have.
   ImageForm needed() const { return resident_.defined() ? ImageForm::none : ImageForm::pixels; }
+  /// The labels that were read with the resident pixels, for LoaderOptions; null if the pixels are not resident.
+  std::shared_ptr<const std::vector<int64_t>> labels() const { return labels_; }
   /// The shape [n, C, H, W] of n examples, and [n, C, h, w] of their images.
   Shape pixels_shape(int64_t n) const { return {n, input_.channels, input_.height, input_.width}; }
   Shape images_shape(int64_t n) const { return {n, output_.channels, output_.height, output_.width}; }
@@ -54,6 +56,7 @@ class DeviceImages {
   ImageSpec input_, output_;
   kernels::ImageMap map_;
   Tensor resident_;  ///< u8 [N, C, H, W], or undefined
+  std::shared_ptr<const std::vector<int64_t>> labels_;
 };
 
 /// Copies a loader's batches to the compute device, and makes their images there. Does this for the next batch while

@@ -84,7 +84,8 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   const DType activations = activation_dtype(settings);
   images_ = DeviceImages::make(training, transform_for(settings, training), device,
                                image_channel_multiple(*model_, activations));
-  loader_ = make_training_loader(settings, training, team_, images_ ? images_->needed() : ImageForm::transformed);
+  loader_ = images_ ? make_training_loader(settings, training, team_, images_->needed(), images_->labels())
+                    : make_training_loader(settings, training, team_);
   feed_ = std::make_unique<BatchFeed>(*loader_, device, activations, images_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, cuts_ ? Team(nullptr) : team_);
   const bool has_statistics = has_running_statistics(*model_);

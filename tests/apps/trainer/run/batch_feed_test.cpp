@@ -71,7 +71,9 @@ TEST(CudaBatchFeed, ImagesHaveSpareChannels) {
   constexpr Device kDevice{DeviceType::cuda, 0};
   const MemoryDataset data({.channels = 1, .height = 1, .width = 2, .classes = 2}, {255, 0, 0, 255}, {0, 1});
   const DeviceImages images(data, {.mean = {0}, .deviation = {1}}, kDevice, true, 4);
-  DataLoader loader(data, {.size = 2}, {.batch_size = 2, .threads = 0, .images = images.needed(), .device = kDevice});
+  DataLoader loader(
+      data, {.size = 2},
+      {.batch_size = 2, .threads = 0, .images = images.needed(), .labels = images.labels(), .device = kDevice});
   loader.start({});
   BatchFeed feed(loader, kDevice, DType::bf16, &images);
   const auto batch = feed.next();
@@ -96,6 +98,8 @@ TEST(CudaBatchFeed, TheDeviceMakesTheBitsOfTheLoadersImages) {
     LoaderOptions options{.batch_size = 4, .drop_last = false, .threads = 2, .transform = transform};
     DataLoader plain(data, sampler, options);
     options.images = images.needed();
+    options.labels = images.labels();
+    EXPECT_EQ(options.labels != nullptr, resident);
     options.device = kDevice;
     DataLoader loader(data, sampler, options);
     BatchFeed feed(loader, kDevice, precision, &images);

@@ -35,7 +35,9 @@ struct EmulatedBatchFeed : testing::TestWithParam<bool> {
       {.channels = 1, .height = 2, .width = 2, .classes = 2}, std::vector<uint8_t>(32, 5), std::vector<uint8_t>(8, 1)};
   const DeviceImages images{data, {}, kGpu, GetParam()};
   DataLoader loader{
-      data, {.size = data.size()}, {.batch_size = 2, .threads = 0, .images = images.needed(), .device = kGpu}};
+      data,
+      {.size = data.size()},
+      {.batch_size = 2, .threads = 0, .images = images.needed(), .labels = images.labels(), .device = kGpu}};
   BatchFeed feed{loader, kGpu, DType::f32, &images};
   const std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
 };
