@@ -217,7 +217,11 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
   // Some versions of stb_image read out of bounds after they convert PNM's 16 bits.
   check_decoded(!format->begin.starts_with('P') || !stbi_is_16_bit_from_memory(file.data(), size), "PNM of 16 bits");
   int width = 0, height = 0, found = 0;
+  const auto check_memory = [&](const Allowance& used) {
+    if (used.system_refused) throw ResourceError(name + ": the system gave no memory to decode it");
+  };
   const bool known = stbi_info_from_memory(file.data(), size, &width, &height, &found) != 0;
+  check_memory(std::exchange(allowance, {}));
   check_decoded(known, known ? "" : stbi_failure_reason());
   const bool is_bmp = format->begin == "BM";
   const int64_t lines = is_bmp ? std::abs(int64_t{height}) : height;  // negative: a BMP whose first row is at the top
@@ -232,8 +236,7 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
   allowance = {.most = kMostPixelBytes * (columns + kMargin) * (rows + kMargin) + 2 * file.size() + (size_t{1} << 20)};
   image.pixels_ = {stbi_load_from_memory(file.data(), size, &width, &height, &found, pixel_bytes), &stbi_image_free};
   const Allowance used = std::exchange(allowance, {});
-  if (!image.pixels_ && used.system_refused)
-    throw ResourceError(join({name, ": the system gave no memory to decode ", width, "x", lines, " pixels"}));
+  check_memory(used);
   check_input(image.pixels_ || !used.exceeded, name, ": its data give more than the ", columns, "x", rows,
               " pixels that it declares");
   check_decoded(image.pixels_ != nullptr, image.pixels_ ? "" : stbi_failure_reason());

@@ -83,12 +83,14 @@ Places find_places(const fs::path& place) {
                      : fs::is_directory(named(split)) && !folders_in(named(split)).empty();
     };
     if (!is_there("train")) continue;
-    for (const char* split : {"val", "test"})
+    for (const char* split : {"val", "test"}) {
       if (is_there(split)) return {named("train"), named(split)};
-    for (const char* split : {"val", "test"})  // such a folder would silently not be the test set
-      check_input(!is_folder(place / split), "images: ", (place / split).string(), " is a folder ",
-                  *ending ? "beside train.txt, expected " : "without folders of classes, expected ",
-                  *ending ? join({"the list ", split, ".txt"}) : "one for each class, as in train");
+      check_input(*ending || !is_folder(named(split)), "images: ", named(split).string(),
+                  " is a folder without folders of classes, expected one for each class, as in train");
+    }
+    for (const char* split : {"val", "test"})
+      check_input(!is_folder(place / split), "images: ", (place / split).string(),
+                  " is a folder beside train.txt, expected the list ", split, ".txt");
     return {named("train"), named("train")};
   }
   return {place, place};

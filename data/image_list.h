@@ -47,7 +47,8 @@ struct ImageList {
 /// Names that begin with a dot are skipped. A link that leads back to a folder above it is listed as a picture, which
 /// cannot be read. If there is no place for testing, of each class the pictures 2, 12, 22, ... (by name or by place in
 /// the list) are for testing and the others for training. Throws InputError unless there are two or more classes, the
-/// labels have no gap, each class has pictures, and each file of a list exists.
+/// labels have no gap, each class has pictures, and each file of a list exists; also if val or test is a folder of
+/// another form than train.
 ImageList list_images(const std::filesystem::path& place, Split split);
 
 /// Returns `ImageList::classes` only; does not look at each picture.

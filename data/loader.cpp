@@ -209,6 +209,7 @@ DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const Loa
   batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;
   check_input(!options.drop_last || batches_ > 0, "loader: a batch of ", options.batch_size,
               " samples is larger than the data, which has ", share, " for each rank");
+  order_ = sampler_.order(epoch_);
 }
 
 DataLoader::~DataLoader() { stop(); }
@@ -218,9 +219,9 @@ void DataLoader::start(const DataPosition& position) {
         " in epoch ", position.epoch, ", an epoch has ", batches_);
   if (!threads_.empty() && position == this->position()) return;
   stop();
+  if (position.epoch != epoch_) order_ = sampler_.order(position.epoch);
   started_ = true;
   epoch_ = position.epoch;
-  order_ = sampler_.order(epoch_);
   given_ = claimed_ = position.batch;
   if (options_.threads == 0) return;
   slots_.clear();
@@ -239,10 +240,10 @@ void DataLoader::start(const DataPosition& position) {
 }
 
 std::optional<LoadedBatch> DataLoader::next() {
-  if (started_ && given_ == batches_) return {};
-  if (!started_) start({});
-  check(options_.threads == 0 || !threads_.empty(), "loader: next after a start that failed, expected another start");
   const Stopwatch stopwatch(wait_seconds_);
+  if (!started_) start({});
+  if (given_ == batches_) return {};
+  check(options_.threads == 0 || !threads_.empty(), "loader: next after a start that failed, expected another start");
   if (options_.threads == 0) {
     const auto indices = indices_of(given_++);
     LoadedBatch batch = collator_->allocate(std::ssize(indices));

@@ -147,7 +147,7 @@ class Module {
   virtual void on_step(const StepContext&, uint32_t /*number*/) {}
 
   /// Runs a forward with any arguments: `run([&] { return forward(x, lengths); })`. Throws an Error that names this
-  /// module if its parameters have no values yet. The output hook sees the result if it is one Variable.
+  /// module if its parameters or buffers have no values yet. The output hook sees the result if it is one Variable.
   template <class Forward>
   auto run(Forward&& forward_here) {
     check_initialized();
@@ -193,7 +193,7 @@ class Module {
 class Layer : public Module {
  public:
   virtual Variable forward(const Variable& x) = 0;
-  /// `forward`, then the output hook. Throws an Error that names this layer if its parameters have no values yet.
+  /// `forward`, then the output hook. Throws an Error that names this layer if its tensors have no values yet.
   Variable operator()(const Variable& x) {
     return run([&] { return forward(x); });
   }

@@ -177,7 +177,8 @@ Postmortem::Verdict Postmortem::follow_waits() const {
   }
   if (votes.empty()) {
     if (const auto rank = last_behind()) return verdict_on(*rank);
-    if (failed()) return {.sentence = "no rank waits for another"};
+    if (!failed() && stands()) return {.sentence = "the records do not tell who is at fault"};
+    if (failed() || !without_record().empty()) return {.sentence = "no rank waits for another"};
   }
   if (!failed() && longest < kStall)
     return {.sentence = fmt::format("no rank has waited for {}, so the job goes on", detail::seconds(kStall))};
@@ -227,18 +228,24 @@ const OperationRecord* Postmortem::open_at_end(int rank) const {
   return nullptr;
 }
 
+/// Whether the job had failed, or a rank had been in an operation for long.
+bool Postmortem::stands() const {
+  return failed() || std::ranges::any_of(files_, [&](const auto& file) {
+           const OperationRecord* const open = open_at_end(file.first);
+           return open && end_ - common(file.first, open->queued) > kStall;
+         });
+}
+
 /// If no rank waits for another, or the records do not tell: a rank without a record, or one that is behind the others
-/// while they have been in an operation for long.
+/// while the job stands.
 std::optional<int> Postmortem::last_behind() const {
+  if (!stands()) return {};
   std::map<uint32_t, int> last;  // the number of the last operation that was called, and a rank
-  bool stands = failed();
   for (const auto& [rank, file] : files_) {
     const OperationRecord* const open = open_at_end(rank);
     const auto& all = file.record.operations;
     last.emplace(open ? open->message.sequence : all.empty() ? 0 : all.back().message.sequence, rank);
-    stands |= open && end_ - common(rank, open->queued) > kStall;
   }
-  if (!stands) return {};
   if (const auto missing = without_record(); !missing.empty()) return missing.front();
   return last.size() > 1 ? std::optional(last.begin()->second) : std::nullopt;
 }

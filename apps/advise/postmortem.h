@@ -60,6 +60,7 @@ class Postmortem {
   std::vector<int> without_record() const;
   std::optional<WaitRecord> wait_at_end(int rank) const;
   const OperationRecord* open_at_end(int rank) const;
+  bool stands() const;
   std::optional<int> last_behind() const;
   std::string fault_of(int rank) const;
   std::vector<int> circle_of(int rank) const;

@@ -161,9 +161,8 @@ TEST(ImageDecoder, RefusesAPngWithAWrongChecksum) {
   for (size_t at = data + 4; at < whole.size() - 16; ++at) {
     std::string flipped = whole;
     flipped[at] = static_cast<char>(flipped[at] ^ 1 << at % 8);
-    EXPECT_TRUE(message(flipped).starts_with(join({"x: damaged PNG: the chunk at offset ", data - 4,
-                                                   " has the "
-                                                   "checksum "})))
+    EXPECT_TRUE(
+        message(flipped).starts_with(join({"x: damaged PNG: the chunk at offset ", data - 4, " has the checksum "})))
         << at << message(flipped);
   }
 }

@@ -113,6 +113,8 @@ TEST_F(ImageLists, RefusesATestFolderOfAnotherForm) {
                                       "/val is a folder without folders of classes, expected one for each class, as in "
                                       "train");
   EXPECT_EQ(message(Split::train), message(Split::test));
+  add("test/cat/a.jpg");
+  EXPECT_TRUE(message(Split::test).starts_with("images: " + root + "/val is a folder without")) << "val comes first";
   add("train.txt", "train/cat/a.jpg 0\ntrain/dog/a.jpg 1\n");
   EXPECT_EQ(message(Split::test), "images: " + root + "/val is a folder beside train.txt, expected the list val.txt");
   add("test.txt", "val/0001.jpg 1\n");

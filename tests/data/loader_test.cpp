@@ -268,11 +268,31 @@ TEST(DataLoader, ReadsNothingBeforeItStarts) {
   EXPECT_EQ(data.reads, 0);
   loader.start({.epoch = 1});
   loader.next();
-  for (int i = 0; i < 200 && data.reads < (1 + 4) * 8; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 2000 && data.reads < (1 + 4) * 8; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_EQ(data.reads, (1 + 4) * 8);
   const int64_t reads = data.reads;
   loader.start(loader.position());  // where it is
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(data.reads, reads);
+}
+
+TEST(DataLoader, EndsAtOnceIfItsShareIsEmpty) {
+  const MemoryDataset data({.channels = 1, .height = 1, .width = 1, .classes = 1}, {0}, {0});
+  for (const int threads : {0, 2}) {
+    DataLoader loader(data, {.size = 1, .rank = 1, .ranks = 2},
+                      {.batch_size = 1, .drop_last = false, .threads = threads});
+    EXPECT_FALSE(loader.next());
+    loader.start({.epoch = 1});
+    EXPECT_FALSE(loader.next());
+  }
+}
+
+TEST(DataLoader, RefusesAWrongSamplerBeforeItStarts) {
+  const Counting data;
+  Sampler sampler = kShuffled;
+  sampler.lengths = std::make_shared<const std::vector<int64_t>>(3, 1);
+  sampler.step_size = 8;
+  EXPECT_THROW(DataLoader(data, sampler, options(0)), Error);
 }
 
 TEST(DataLoader, TakesNoMemoryFromTheSystemOnceItRuns) {

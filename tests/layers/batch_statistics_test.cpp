@@ -47,11 +47,13 @@ TEST(BatchStatistics, AreTheMeansOverTheCallsOfALayer) {
     net.initialize(1);
     int batch = 0;
     calibrate_batch_statistics(net, [&] {
+      if (batch == 3) return false;
       for (int call = 0; call < (batch == 0 ? calls_in_first : 1); ++call) net(kFirst);
       if (batch == 1) net(kSecond);
-      return ++batch < 3;
+      ++batch;
+      return true;
     });
-    // The calls: with 0 in the first batch, kFirst, kSecond, kFirst; with 2, one kFirst more and earlier ones.
+    // The calls: with 0 in the first batch, kFirst, kSecond, kFirst; with 2, two more of kFirst before them.
     const float first = static_cast<float>(calls_in_first) + 2, all = first + 1;
     const StateDict state = net.state();
     EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], (first * 2 + 12) / all);

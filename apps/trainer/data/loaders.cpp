@@ -1,6 +1,7 @@
 #include "tern/trainer/data/loaders.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tern/core/error.h"
 #include "tern/trainer/data/datasets.h"

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "tern/data/dataset.h"
 #include "tern/data/loader.h"

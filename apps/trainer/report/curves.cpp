@@ -60,7 +60,7 @@ Chart make_chart(const std::string& title, const Points& training, const Points&
                      {.label = "test", .color = kOrange, .points = test, .markers = true}}};
 }
 
-/// That of all lines except the faint one, whose lowest losses may lie far below them.
+/// The range of all lines except the faint one, whose lowest losses may lie far below them.
 std::pair<double, double> loss_range(const Chart& chart) {
   constexpr double kLeast = 1e-6;
   const auto found = extent(std::span(chart.series).subspan(1));

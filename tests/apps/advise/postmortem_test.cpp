@@ -202,8 +202,9 @@ TEST(Postmortem, ARecordThatLiesElsewhereIsNoLostRank) {
   EXPECT_EQ(unknown.sentence,
             "the fault is unknown: there are no records of ranks 1, 2, 3, 4, bring all together; rank 0 waited for "
             "rank 4 in all_reduce_sum 4 of 1000 f32 for 5 s");
-  EXPECT_EQ(Postmortem({healthy(0, 2)}).verdict().sentence, "no rank has waited for 1 s, so the job goes on")
-      << "one rank had SIGUSR1";
+  EXPECT_EQ(Postmortem({healthy(0, 2)}).verdict().sentence, "no rank waits for another") << "one rank had SIGUSR1";
+  EXPECT_EQ(Postmortem({healthy(0, 2), healthy(1, 2)}).verdict().sentence,
+            "no rank has waited for 1 s, so the job goes on");
 }
 
 TEST(Postmortem, TellsAJobThatHangsFromOneThatRuns) {
@@ -217,6 +218,18 @@ TEST(Postmortem, TellsAJobThatHangsFromOneThatRuns) {
   for (FlightFile& file : files) file.record.taken = at(10.2);
   EXPECT_EQ(Postmortem(files).verdict().sentence, "no rank has waited for 1 s, so the job goes on");
   EXPECT_FALSE(Postmortem(files).verdict().rank);
+}
+
+TEST(Postmortem, DoesNotSayThatAJobGoesOnThatStands) {
+  std::vector<FlightFile> files = {healthy(0, 2), healthy(1, 2)};
+  for (FlightFile& file : files) {
+    file.record.operations.push_back({.message = {kLast, Operation::all_reduce_sum, DType::f32, 1000},
+                                      .state = State::running,
+                                      .queued = at(9.5),
+                                      .started = at(9.5)});
+    file.record.taken = at(75);
+  }
+  EXPECT_EQ(Postmortem(files).verdict().sentence, "the records do not tell who is at fault");
 }
 
 TEST(Postmortem, DrawsARowForEachRankAndStaysSmall) {

@@ -36,6 +36,8 @@ TEST(Axis, TicksStandAtRoundNumbersInTheRange) {
   EXPECT_EQ(Axis(0, 937, Scale::linear).ticks(5), (std::vector<double>{0, 200, 400, 600, 800}));
   EXPECT_EQ(Axis(0.009, 0.6, Scale::logarithmic).ticks(8), (std::vector<double>{0.01, 0.02, 0.05, 0.1, 0.2, 0.5}));
   EXPECT_EQ(Axis(0.5, 5e6, Scale::logarithmic).ticks(5), (std::vector<double>{1, 10, 100, 1e3, 1e4, 1e5, 1e6}));
+  EXPECT_EQ(Axis(1.1, 5.2, Scale::logarithmic).ticks(5), (std::vector<double>{1.5, 2, 3, 4, 5}));
+  EXPECT_EQ(Axis(2.1, 2.9, Scale::logarithmic).ticks(4), Axis(2.1, 2.9, Scale::linear).ticks(4)) << "few round numbers";
   for (const double tick : Axis(97.31, 99.4, Scale::linear).ticks(5)) {
     EXPECT_GE(tick, 97.31);
     EXPECT_LE(tick, 99.4);
@@ -74,6 +76,16 @@ TEST(Chart, HasNoAxesWithoutPoints) {
   chart.series[0].points = {{1, 2}};
   EXPECT_EQ(drawn().find("no results yet"), std::string::npos);
   EXPECT_NE(drawn().find(">step</text>"), std::string::npos);
+}
+
+TEST(Chart, NamesALogarithmicScale) {
+  Chart chart{.title = "title", .x_label = "step", .series = {{"line", kBlue, {{1, 2}, {10, 20}}}}};
+  const auto drawn = [&] { return draw_charts("heading", "below", {&chart, 1}); };
+  EXPECT_EQ(drawn().find("log scale"), std::string::npos);
+  chart.y_scale = Scale::logarithmic;
+  EXPECT_NE(drawn().find(">title (log scale)</text>"), std::string::npos);
+  chart.x_scale = Scale::logarithmic;
+  EXPECT_NE(drawn().find(">step (log scale)</text>"), std::string::npos);
 }
 
 TEST(Chart, WrapsALongSubheadingAndGrowsByItsLines) {
