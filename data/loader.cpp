@@ -220,7 +220,6 @@ void DataLoader::start(const DataPosition& position) {
   if (!threads_.empty() && position == this->position()) return;
   stop();
   if (position.epoch != epoch_) order_ = sampler_.order(position.epoch);
-  started_ = true;
   epoch_ = position.epoch;
   given_ = claimed_ = position.batch;
   if (options_.threads == 0) return;
@@ -241,7 +240,7 @@ void DataLoader::start(const DataPosition& position) {
 
 std::optional<LoadedBatch> DataLoader::next() {
   const Stopwatch stopwatch(wait_seconds_);
-  if (!started_) start({});
+  if (options_.threads > 0 && slots_.empty()) start(position());
   if (given_ == batches_) return {};
   check(options_.threads == 0 || !threads_.empty(), "loader: next after a start that failed, expected another start");
   if (options_.threads == 0) {

@@ -125,16 +125,15 @@ class DataLoader {
   LoaderOptions options_;
   int64_t batches_ = 0;
 
-  bool started_ = false;
   int64_t epoch_ = 0;
   std::vector<int64_t> order_;
   double wait_seconds_ = 0;
 
   std::mutex mutex_;
   std::condition_variable batch_ready_, place_free_;
-  std::vector<Slot> slots_;
-  int64_t given_ = 0;    ///< batches returned to the consumer
-  int64_t claimed_ = 0;  ///< batches that a thread has taken
+  std::vector<Slot> slots_;  ///< empty before the first start, and without threads
+  int64_t given_ = 0;        ///< batches returned to the consumer
+  int64_t claimed_ = 0;      ///< batches that a thread has taken
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
